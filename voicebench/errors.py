@@ -21,7 +21,7 @@ class ExitStatus(IntEnum):
 
 
 class VoicebenchError(Exception):
-    """A problem that is told in words: `what` is wrong (and where), and the `remedy`, empty if there is none."""
+    """A problem told in words: `what` is wrong (and where), and the `remedy`, empty if there is none."""
 
     exit_status: ExitStatus = ExitStatus.BAD_REQUEST
 
@@ -52,7 +52,7 @@ class MissingKey(VoicebenchError):
     def __init__(self, variable: str, needed_for: str) -> None:
         super().__init__(
             f"{needed_for} needs a key in the environment variable {variable}, which is not set.",
-            f"Set it with:  export {variable}=...   (the key itself never goes into a config or a run folder)",
+            f"Set it with:  export {variable}=...   (a key never goes into a config or a run folder)",
         )
         self.variable = variable
 

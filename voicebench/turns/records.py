@@ -1,0 +1,193 @@
+"""What is kept of a turn: outcome, flags, marks, text, and what the provider said: a line of the journal."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from typing import Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from voicebench.clock import ms
+from voicebench.turns.timeline import Anchor, Mark, Stage, Timeline
+
+ModeKind = Literal["live", "local", "emulated"]
+
+
+class Outcome(StrEnum):
+    """How a planned turn ended: exactly one, and where several fit the first in this order."""
+
+    FAILED = "failed"
+    TIMED_OUT = "timed_out"
+    RATE_LIMITED = "rate_limited"
+    OVERLOADED = "overloaded"
+    TRUNCATED = "truncated"
+    NO_SPEECH = "no_speech"
+    INTERRUPTED = "interrupted"
+    EMPTY = "empty"
+    TOOL_CALL = "tool_call"
+    COMPLETED = "completed"
+
+
+class Flag(StrEnum):
+    """What is worth knowing of a completed turn."""
+
+    ASKED_NOT_SERVED = "asked_not_served"
+    """The provider served another speed or tier than was asked for."""
+    RETRIED = "retried"
+    """A request was repeated by our own retry; latency runs from the first attempt."""
+    CLIENT_LIMITED = "client_limited"
+    """This machine was too busy to be believed."""
+    CUTOFF = "cutoff"
+    """The turn was ended before the person had stopped speaking."""
+    LENGTH = "length"
+    """The reply was cut by the token limit."""
+    LATE_CHUNK = "late_chunk"
+    """The audio source was late by more than its tolerance."""
+    COUNT_ESTIMATED = "count_estimated"
+    """Tokens were counted without the provider's final usage."""
+
+
+EXCLUDING_FLAGS = frozenset({Flag.ASKED_NOT_SERVED, Flag.RETRIED, Flag.CLIENT_LIMITED, Flag.CUTOFF})
+"""A turn that carries one of these stays out of the latency statistics, and is counted as excluded."""
+
+
+class Frozen(BaseModel):
+    """A value: immutable, and any unknown field is an error."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", ser_json_inf_nan="null")
+
+
+class Usage(Frozen):
+    """Tokens as the provider reported them at the end of its stream. None: not reported."""
+
+    input_tokens: int | None = None
+    """All prompt tokens, cached ones included."""
+    output_tokens: int | None = None
+    """All tokens produced, reasoning included."""
+    reasoning_tokens: int | None = None
+    cache_read_tokens: int | None = None
+    cache_write_tokens: int | None = None
+
+    @property
+    def visible_tokens(self) -> int | None:
+        """Output tokens less the reasoning ones; None where the output was not reported."""
+        if self.output_tokens is None:
+            return None
+        return max(0, self.output_tokens - (self.reasoning_tokens or 0))
+
+
+class Attempt(Frozen):
+    """One call to the provider within a turn's request."""
+
+    request_ns: int
+    """Instant of the call, in ns from the turn's `speech_end`."""
+    end_ns: int | None = None
+    """Instant at which the stream or the error ended, likewise."""
+    status: str
+    """`ok`, `truncated`, `cancelled`, `rate_limited`, `overloaded`, `failed` or `timed_out`."""
+    detail: str = ""
+
+
+class Wer(Frozen):
+    """Word errors of one transcript against its reference."""
+
+    errors: int
+    """Substitutions + deletions + insertions."""
+    words: int
+    """Words of the reference."""
+
+
+class TurnRecord(Frozen):
+    """One planned turn and what became of it: a line of `turns.jsonl`. Add fields freely, rename none."""
+
+    run: str
+    turn: int
+    """Position in the plan, from 0."""
+    mode: str
+    mode_kind: ModeKind
+    model: str
+    sample: str
+    """The sample's id."""
+    condition: str | None = None
+    repeat: int
+    """From 0."""
+    speech_in_sample: bool | None = None
+    """Does the sample hold speech? None: nobody knows."""
+    outcome: Outcome
+    reason: str | None = None
+    """Why the outcome is what it is, in words; None for a completed turn."""
+    flags: tuple[Flag, ...] = ()
+    anchor: Anchor
+    marks_ns: dict[str, int] = Field(default_factory=dict)
+    """Marks in ns from `speech_end` (from the turn's first mark where there was no speech)."""
+    stages_ms: dict[str, float | None] | None = None
+    """ns / 1e6, unrounded. A stage without its mark is None; all is None where V2V is missing or negative."""
+    voice_to_voice_ms: float | None = None
+    """ns / 1e6, unrounded."""
+    work_ms: dict[str, float] = Field(default_factory=dict)
+    """Work inside or beside the stages (asr, turn_model, llm_speculative, llm_total, tts_total): not summed."""
+    deltas: tuple[tuple[int, int, float], ...] = ()
+    """Each visible text delta: ns from the slot's start, characters, tokens (may be fractional)."""
+    token_count: str | None = None
+    """How the deltas' tokens were counted, e.g. `usage` or `o200k, scaled to usage`. None without text."""
+    clause_ready_ns: int | None = None
+    """When the first speakable clause was complete, in ns from the slot's start. None: it never was."""
+    reply_end_ns: int | None = None
+    """When the last text had come, in ns from the slot's start. None where the reply did not end by itself."""
+    transcript: str | None = None
+    reply: str | None = None
+    spoken: str | None = None
+    """The text as it went to speech synthesis, where it differs from the reply."""
+    first_clause: str | None = None
+    speech_s: float | None = None
+    """Seconds of speech that synthesis made of the text it was given, None where it made none."""
+    usage: Usage | None = None
+    asked: dict[str, Any] = Field(default_factory=dict)
+    """Request options that name a speed, tier or effort."""
+    served: dict[str, Any] = Field(default_factory=dict)
+    """What the provider said it served."""
+    finish_reason: str | None = None
+    attempts: tuple[Attempt, ...] = ()
+    cutoffs: int = 0
+    """Turn ends that were committed before the person had stopped."""
+    wer: Wer | None = None
+    answer_correct: bool | None = None
+    """None where the sample has no acceptable answers, or the reply is scripted."""
+    language: str | None = None
+    language_probability: float | None = None
+    usd: float | None = None
+    lag_ms: float | None = None
+    """The longest delay of the event loop during the turn."""
+    heard: str | None = None
+    """How much of the reply was let sound: onset, clause or reply."""
+    audio: str | None = None
+    """Path of the kept recording, relative to the run folder."""
+    waveform_v2v_ms: float | None = None
+    """Voice-to-voice latency found in the recording alone."""
+    pipecat_ms: dict[str, float] = Field(default_factory=dict)
+    """What pipecat's own metrics say of this turn: a cross-check."""
+    caveats: tuple[str, ...] = ()
+    """Codes; analysis/caveats words each of them once."""
+
+    @property
+    def timeline(self) -> Timeline:
+        """The marks as a timeline, its origin at `speech_end`."""
+        return Timeline({Mark(name): ns for name, ns in self.marks_ns.items()})
+
+    @property
+    def measured(self) -> bool:
+        """Does this turn enter the latency statistics? Completed, with a latency, not excluded by a flag."""
+        return self.outcome is Outcome.COMPLETED and self.voice_to_voice_ms is not None and not self.excluded
+
+    @property
+    def excluded(self) -> bool:
+        """Is a completed turn kept out of the statistics by a flag?"""
+        return any(flag in EXCLUDING_FLAGS for flag in self.flags)
+
+
+def stages_as_ms(timeline: Timeline) -> dict[str, float | None] | None:
+    """The stages in ms for a record; None where there are none."""
+    stages = timeline.stages_ns()
+    if stages is None:
+        return None
+    return {stage.value: None if stages[stage] is None else ms(stages[stage] or 0) for stage in Stage}
