@@ -1,0 +1,159 @@
+"""What a run is asked to do: frozen settings from YAML, checked before anything is loaded."""
+
+from __future__ import annotations
+
+import difflib
+from pathlib import Path
+from typing import Any, Literal, Self, TypeVar
+
+import yaml
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
+
+from voicebench.errors import BadRequest
+from voicebench.plan.modes import Mode
+
+Model = TypeVar("Model", bound=BaseModel)
+
+Hear = Literal["onset", "clause", "reply"]
+
+SYSTEM_PROMPT = (
+    "You are a helpful voice assistant. Answer in one short spoken sentence, with the answer first. "
+    "No lists, no markdown, no emoji."
+)
+
+
+class Settings(BaseModel):
+    """A part of the configuration: immutable, and an unknown key is an error."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+
+class PluginSpec(BaseModel):
+    """A kind of a plug point; every other key is a setting of that kind."""
+
+    model_config = ConfigDict(frozen=True, extra="allow")
+
+    kind: str
+
+    @property
+    def settings(self) -> dict[str, Any]:
+        """The keys beside `kind`."""
+        return dict(self.model_extra or {})
+
+
+class Vad(Settings):
+    """Voice activity detection (Silero, as pipecat ships it)."""
+
+    start_secs: float = Field(0.2, ge=0.0, le=2.0)
+    """Speech must last this long before it counts."""
+    stop_secs: float = Field(0.2, ge=0.0, le=5.0)
+    """Silence must last this long before speech counts as ended: the configured part of `endpointing`."""
+    confidence: float = Field(0.7, gt=0.0, lt=1.0)
+    min_volume: float = Field(0.6, ge=0.0, le=1.0)
+
+
+class Conversation(Settings):
+    """What the model is told, and how long it may answer. Each turn stands alone, without history."""
+
+    system_prompt: str = SYSTEM_PROMPT
+    max_tokens: int = Field(60, ge=1)
+
+
+class Config(Settings):
+    """A whole run."""
+
+    name: str = "default"
+    budget_ms: float = Field(800.0, gt=0)
+    """Voice-to-voice latency is held against this."""
+    slots_ms: tuple[float, ...] = (400.0, 500.0)
+    """Nominal LLM slots to report, beside the residual one."""
+    modes: tuple[str, ...] = ("local/smollm2-135m",)
+    own_modes: tuple[Mode, ...] = ()
+    samples_per_mode: dict[str, int] = Field(default_factory=dict)
+    """At most so many samples for this mode; without an entry all of them."""
+    repeats: int = Field(1, ge=1)
+    seed: int = 7
+    """Orders the turns and seeds whatever is drawn."""
+    warmup_turns: int = Field(1, ge=0)
+    """Turns per mode before the measured ones; kept apart in warmup.jsonl."""
+    turn_timeout_s: float = Field(20.0, gt=0)
+    """A turn that has not ended this long after its audio has ended is `timed_out`."""
+    hear: Hear = "clause"
+    """How much of a reply is let sound before the next turn."""
+    asr: PluginSpec = PluginSpec(kind="whisper")
+    tts: PluginSpec = PluginSpec(kind="piper")
+    turn: PluginSpec = PluginSpec(kind="smart_turn")
+    vad: Vad = Vad()
+    conversation: Conversation = Conversation()
+
+    @model_validator(mode="after")
+    def _consistent(self) -> Self:
+        if not self.modes:
+            raise ValueError("modes: at least one mode is needed")
+        repeated = {mode for mode in self.modes if self.modes.count(mode) > 1}
+        if repeated:
+            raise ValueError(f"modes: named twice: {', '.join(sorted(repeated))}")
+        return self
+
+    @property
+    def own(self) -> dict[str, Mode]:
+        """The config's own modes by id."""
+        return {mode.id: mode for mode in self.own_modes}
+
+
+def load_config(path: Path) -> Config:
+    """The configuration in a YAML file.
+
+    Raises BadRequest naming file, key, value and what is allowed.
+    """
+    try:
+        text = path.read_text("utf-8")
+    except FileNotFoundError:
+        raise BadRequest(f"No such configuration file: {path}", "See configs/ for examples.") from None
+    except (OSError, UnicodeDecodeError) as error:
+        raise BadRequest(f"{path} cannot be read: {error}") from None
+    try:
+        raw = yaml.safe_load(text)
+    except yaml.YAMLError as error:
+        raise BadRequest(f"{path} is not valid YAML: {' '.join(str(error).split())}") from None
+    if raw is None:
+        raw = {}
+    if not isinstance(raw, dict):
+        raise BadRequest(f"{path}: the top level must be keys and values, not {type(raw).__name__}.")
+    return validated(Config, raw, str(path))
+
+
+def validated(model: type[Model], raw: dict[str, Any], where: str) -> Model:
+    """`raw` as that model. Raises BadRequest that names `where`, the key, the value and what is allowed."""
+    try:
+        return model.model_validate(raw)
+    except ValidationError as error:
+        raise BadRequest("\n  ".join([f"{where}:", *_told(model, error)])) from None
+
+
+def _told(model: type[BaseModel], error: ValidationError) -> list[str]:
+    lines = []
+    for problem in error.errors(include_url=False):
+        key = ".".join(str(part) for part in problem["loc"]) or "(whole file)"
+        if problem["type"] == "extra_forbidden":
+            known = _fields_at(model, problem["loc"][:-1])
+            near = difflib.get_close_matches(str(problem["loc"][-1]), known, n=1, cutoff=0.5)
+            hint = f" Did you mean {near[0]!r}?" if near else ""
+            lines.append(f"unknown key {key!r}.{hint} Known keys: {', '.join(known)}.")
+        else:
+            value = "" if problem["type"] == "missing" else f" (got {problem['input']!r})"
+            lines.append(f"{key}: {problem['msg'].removeprefix('Value error, ')}{value}")
+    return lines
+
+
+def _fields_at(model: type[BaseModel], location: tuple[int | str, ...]) -> list[str]:
+    """The field names of the (nested) model at `location`."""
+    current: Any = model
+    for part in location:
+        annotation = getattr(current, "model_fields", {}).get(part)
+        if annotation is None:
+            continue
+        current = annotation.annotation
+        arguments = getattr(current, "__args__", ())
+        current = next((item for item in arguments if hasattr(item, "model_fields")), current)
+    return sorted(getattr(current, "model_fields", {}))
