@@ -14,6 +14,9 @@ THRESHOLD_DBFS = -45.0
 QUIET_CHANNEL_RANGE_DB = 40.0
 """A channel that never comes near full scale is judged against its own peak minus this."""
 
+SEGMENT_GAP_S = 0.5
+"""Silence of at least this many seconds separates two segments of speech."""
+
 
 def window_samples(sample_rate: int) -> int:
     """The number of samples in one window at `sample_rate` Hz, at least 1."""
@@ -43,14 +46,13 @@ def present(
     """
     width = window_samples(sample_rate)
     limit = amplitude(THRESHOLD_DBFS) if threshold is None else threshold
-    count = -(-samples.size // width)
-    if count == 0:
-        return np.zeros(0, dtype=np.bool_)
-    padded = np.zeros(count * width, dtype=np.float64)
-    padded[: samples.size] = samples
-    power = np.mean(padded.reshape(count, width) ** 2, axis=1)
-    tail = samples.size - (count - 1) * width
-    power[-1] *= width / tail
+    whole = samples.size // width
+    windows = samples[: whole * width].reshape(whole, width)
+    energy = np.einsum("ij,ij->i", windows, windows, dtype=np.float64)
+    power = energy / width
+    tail = samples[whole * width :].astype(np.float64)
+    if tail.size:
+        power = np.append(power, np.mean(tail**2))
     return np.asarray(power > limit**2, dtype=np.bool_)
 
 
@@ -64,3 +66,28 @@ def last_end(samples: NDArray[np.float32], sample_rate: int, threshold: float | 
     """The sample index just after the last sound, None where there is none."""
     windows = np.flatnonzero(present(samples, sample_rate, threshold))
     return min(samples.size, (int(windows[-1]) + 1) * window_samples(sample_rate)) if windows.size else None
+
+
+def segments(
+    samples: NDArray[np.float32],
+    sample_rate: int,
+    threshold: float | None = None,
+    min_gap_s: float = SEGMENT_GAP_S,
+) -> list[tuple[int, int]]:
+    """The stretches of sound as (first sample, sample after the last), in order; empty where there is none.
+
+    Two stretches that are less than `min_gap_s` seconds apart are one: the stops within words and between
+    the words of one phrase do not end a segment.
+    """
+    windows = np.flatnonzero(present(samples, sample_rate, threshold))
+    if windows.size == 0:
+        return []
+    width = window_samples(sample_rate)
+    gaps = (np.diff(windows) - 1) * width
+    breaks = np.flatnonzero(gaps >= max(1.0, min_gap_s * sample_rate))
+    firsts = windows[np.concatenate(([0], breaks + 1))]
+    lasts = windows[np.concatenate((breaks, [windows.size - 1]))]
+    return [
+        (int(first) * width, min(samples.size, (int(last) + 1) * width))
+        for first, last in zip(firsts, lasts, strict=True)
+    ]
