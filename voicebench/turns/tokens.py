@@ -1,8 +1,8 @@
 """How many tokens each text delta holds: the provider's final usage shared out over the stream.
 
-The only truth is the usage at a stream's end; a delta may hold several tokens. The cumulative text is cut by a
-tokenizer, and the counts are scaled so that their sum is the visible tokens. Where no tokenizer fits, characters
-share them out. The record says which way was used.
+The only truth is the usage at a stream's end; a delta may hold several tokens. The cumulative text is cut
+by a tokenizer, and the counts are scaled so that their sum is the visible tokens. Where no tokenizer fits,
+characters share them out. The record says which way was used.
 """
 
 from __future__ import annotations
@@ -18,10 +18,10 @@ Tokenizer = Callable[[str], int]
 @cache
 def o200k() -> Tokenizer:
     """The o200k vocabulary, shipped offline by bpe-openai."""
-    encoding = importlib.import_module("bpe_openai").o200k()
+    encoding = importlib.import_module("bpe_openai").get_encoding("o200k_base")
 
     def count(text: str) -> int:
-        return int(encoding.count(text))
+        return len(encoding.encode_ordinary(text))
 
     return count
 
@@ -34,9 +34,9 @@ def share_out(
 ) -> tuple[list[float], str | None, bool]:
     """The tokens of each delta, how they were counted, and whether that is an estimate.
 
-    `visible_tokens` is the provider's count of visible output tokens, None where no usage came. `tokenizer` is a
-    name in TOKENIZERS, None where none fits the model. Without text: no counts and no method. Without usage
-    the counts are an estimate: the tokenizer's own, or where there is none, one token per delta.
+    `visible_tokens` is the provider's count of visible output tokens, None where no usage came. `tokenizer`
+    is a name in TOKENIZERS, None where none fits the model. Without text: no counts and no method. Without
+    usage the counts are an estimate: the tokenizer's own, or where there is none, one token per delta.
     """
     if not texts:
         return [], None, False

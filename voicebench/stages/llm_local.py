@@ -1,0 +1,71 @@
+"""The embedded language model: llama.cpp in a process of its own on loopback, spoken to like any endpoint."""
+
+from __future__ import annotations
+
+import secrets
+from typing import Any
+
+from pydantic import Field
+
+from voicebench import child
+from voicebench.models.resolve import resolve_llm
+from voicebench.plan.config import Conversation, Settings
+from voicebench.plan.modes import Mode
+from voicebench.plan.registry import Needs, Plugin
+from voicebench.stages.llm import Tap
+from voicebench.stages.llm_openai import ChatSettings, chat_service, make_client
+from voicebench.stages.shared import Shared
+
+
+class LlamaSettings(Settings):
+    """How the local server runs."""
+
+    model: str | None = None
+    """A catalogue id or the path of a GGUF file; None: the mode's own model."""
+    threads: int = Field(2, ge=1, le=64)
+    context_tokens: int = Field(2048, ge=256)
+    timeout_s: float = Field(60.0, gt=0)
+
+
+def needs(settings: LlamaSettings) -> Needs:
+    """xllamacpp; which model file is decided with the mode."""
+    return Needs(libraries=(("xllamacpp", "local"),))
+
+
+def build(mode: Mode, settings: LlamaSettings, conversation: Conversation, shared: Shared, tap: Tap) -> Any:
+    """Start the server once per run and speak to it through pipecat's OpenAI service."""
+    model = settings.model or mode.model
+    base_url, client = shared.get(
+        ("llama.cpp", model, settings.threads, settings.context_tokens),
+        lambda: _serve(model, settings, shared),
+    )
+    chat = ChatSettings(
+        base_url=base_url,
+        tokens_field="max_tokens",
+        extra={"temperature": 0.0, "seed": 1, "extra_body": {"cache_prompt": True, "repeat_penalty": 1.1}},
+    )
+    return chat_service(mode, chat, conversation, tap, client)
+
+
+def _serve(model: str, settings: LlamaSettings, shared: Shared) -> tuple[str, Any]:
+    path = resolve_llm(model).model
+    key = secrets.token_urlsafe(24)
+    log = None if shared.log_folder is None else shared.log_folder / "llama.log"
+    server = child.start(
+        [
+            "-m",
+            "voicebench.stages.llama_server",
+            str(path),
+            str(settings.threads),
+            str(settings.context_tokens),
+        ],
+        name="The local language model's server",
+        log=log,
+        env={"VOICEBENCH_LLAMA_KEY": key},
+    )
+    shared.on_close(server.stop)
+    base_url = f"http://127.0.0.1:{int(server.detail)}/v1"
+    return base_url, make_client(base_url, key, settings.timeout_s)
+
+
+PLUGIN = Plugin(settings=LlamaSettings, build=build, needs=needs, title="llama.cpp on this machine")

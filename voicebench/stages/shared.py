@@ -1,0 +1,83 @@
+"""What the stages of a run share: loaded models, local servers, and the log of work done inside stages."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from contextlib import ExitStack
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, TypeVar
+
+from voicebench.clock import now_ns
+
+Made = TypeVar("Made")
+
+
+@dataclass(frozen=True)
+class Work:
+    """A piece of work inside a stage, in ns of the monotonic clock."""
+
+    name: str
+    start_ns: int
+    end_ns: int
+
+
+class WorkLog:
+    """Work that stages report from any thread; the session reads it turn by turn."""
+
+    def __init__(self) -> None:
+        self._items: list[Work] = []
+        self._notes: dict[str, Any] = {}
+        self._lock = threading.Lock()
+
+    def add(self, name: str, start_ns: int, end_ns: int | None = None) -> None:
+        """Report work that began at `start_ns` and ends now, or at `end_ns`."""
+        item = Work(name, start_ns, now_ns() if end_ns is None else end_ns)
+        with self._lock:
+            self._items.append(item)
+
+    def note(self, name: str, value: Any) -> None:
+        """Report a fact of the current turn, e.g. the detected language. The last one counts."""
+        with self._lock:
+            self._notes[name] = value
+
+    def take(self) -> tuple[list[Work], dict[str, Any]]:
+        """All since the last call."""
+        with self._lock:
+            items, notes = self._items, self._notes
+            self._items, self._notes = [], {}
+        return items, notes
+
+
+@dataclass
+class Shared:
+    """Loaded once per run, used by every session. `close` ends servers and frees models."""
+
+    log_folder: Path | None = None
+    """Where local servers write their logs, None for nowhere."""
+    offline: bool = False
+    environment: dict[str, str] = field(default_factory=dict)
+    """Where keys are looked up."""
+    _made: dict[tuple[Any, ...], Any] = field(default_factory=dict)
+    _stack: ExitStack = field(default_factory=ExitStack)
+    _lock: threading.RLock = field(default_factory=threading.RLock)
+
+    def get(self, key: tuple[Any, ...], make: Callable[[], Made]) -> Made:
+        """What was made for `key`, making it the first time."""
+        with self._lock:
+            if key not in self._made:
+                self._made[key] = make()
+            found: Made = self._made[key]
+            return found
+
+    def on_close(self, action: Callable[[], object]) -> None:
+        """Do this at `close`, last one first."""
+        with self._lock:
+            self._stack.callback(action)
+
+    def close(self) -> None:
+        """End what was started. Safe to call twice."""
+        with self._lock:
+            self._stack.close()
+            self._made.clear()

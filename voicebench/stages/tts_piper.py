@@ -1,0 +1,127 @@
+"""Piper on this machine: pipecat's service with the voice shared between sessions, at its native rate.
+
+piper-tts is GPL-3.0; it is imported only where this kind is asked for.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import AsyncGenerator
+from pathlib import Path
+from typing import Any
+
+from pydantic import Field
+
+from voicebench.clock import now_ns
+from voicebench.errors import ModelFileProblem
+from voicebench.models.resolve import PiperSource, resolve_piper
+from voicebench.plan.config import Settings
+from voicebench.plan.registry import Needs, Plugin
+from voicebench.stages.quiet import hush_pipecat
+from voicebench.stages.shared import Shared, WorkLog
+
+
+class PiperSettings(Settings):
+    """Which voice, and how many threads it may use."""
+
+    voice: str = "en_US-joe-medium"
+    """A catalogue name, an .onnx with its .onnx.json beside it, or a name for Piper's own download."""
+    threads: int = Field(2, ge=1, le=64)
+
+
+def needs(settings: PiperSettings) -> Needs:
+    """piper-tts, and the embedded voice where that is the one."""
+    source = resolve_piper(settings.voice)
+    return Needs(libraries=(("piper", "local"),), models=(source.model_id,) if source.model_id else ())
+
+
+def build(settings: PiperSettings, shared: Shared, work: WorkLog) -> Any:
+    """A pipecat TTS service on the run's shared voice; its `native_rate` is the voice's own, in Hz."""
+    voice = shared.get(("piper", settings.voice, settings.threads), lambda: load(settings, shared.offline))
+    return _service_class()(voice, settings, work)
+
+
+def load(settings: PiperSettings, offline: bool) -> Any:
+    """The voice, from the cache, a file, or Piper's own download.
+
+    Raises ModelFileProblem where it cannot be had or read.
+    """
+    import onnxruntime
+    from piper import PiperVoice
+    from piper.config import PiperConfig
+
+    source = resolve_piper(settings.voice)
+    path = source.model or _download(source, offline)
+    try:
+        config = PiperConfig.from_dict(json.loads(Path(f"{path}.json").read_text("utf-8")))
+        options = onnxruntime.SessionOptions()
+        options.intra_op_num_threads = settings.threads
+        options.inter_op_num_threads = 1
+        session = onnxruntime.InferenceSession(
+            str(path), sess_options=options, providers=["CPUExecutionProvider"]
+        )
+    except Exception as error:
+        raise ModelFileProblem(
+            f"The Piper voice {path} cannot be loaded: {error}", "Fetch it again or name another."
+        ) from error
+    return PiperVoice(config=config, session=session, download_dir=Path(path).parent)
+
+
+def _download(source: PiperSource, offline: bool) -> Path:
+    """The voice by Piper's own download, from the cache where it was downloaded before."""
+    from piper.download_voices import download_voice
+
+    assert source.download_folder is not None
+    name, folder = str(source.library_name), source.download_folder
+    path = folder / f"{name}.onnx"
+    if path.is_file() and Path(f"{path}.json").is_file():
+        return path
+    if offline:
+        raise ModelFileProblem(
+            f"The Piper voice {name!r} is not in {folder}, and the run is offline.",
+            "Run once without --offline, or name an .onnx file.",
+        )
+    folder.mkdir(parents=True, exist_ok=True)
+    try:
+        download_voice(name, folder)
+    except Exception as error:
+        raise ModelFileProblem(
+            f"Piper could not download the voice {name!r}: {error}",
+            "Check the name and the network, or name the path of an .onnx file.",
+        ) from error
+    return path
+
+
+def _service_class() -> Any:
+    """The subclass, made when pipecat may be imported."""
+    hush_pipecat()
+    from pipecat.frames.frames import Frame
+    from pipecat.services.piper.tts import PiperTTSService
+    from pipecat.services.tts_service import TTSService
+
+    class SharedPiper(PiperTTSService):
+        """Speaks with a voice that is loaded once."""
+
+        def __init__(self, voice: Any, settings: PiperSettings, work: WorkLog) -> None:
+            self.native_rate = int(voice.config.sample_rate)
+            self._work = work
+            # The parent's own initialiser would load the voice again.
+            TTSService.__init__(
+                self,
+                push_start_frame=True,
+                push_stop_frames=True,
+                sample_rate=self.native_rate,
+                settings=PiperTTSService.Settings(model=None, voice=settings.voice, language=None),
+            )
+            self._voice = voice
+
+        async def run_tts(self, text: str, context_id: str) -> AsyncGenerator[Frame, None]:
+            start = now_ns()
+            async for frame in super().run_tts(text, context_id):
+                yield frame
+            self._work.add("tts_total", start)
+
+    return SharedPiper
+
+
+PLUGIN = Plugin(settings=PiperSettings, build=build, needs=needs, title="Piper")

@@ -1,0 +1,72 @@
+"""Turn detection: when does the person count as finished? pipecat's own strategies, named explicitly."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from pydantic import Field
+
+from voicebench.clock import now_ns
+from voicebench.plan.config import Settings, Vad
+from voicebench.plan.registry import Plugin
+from voicebench.stages.quiet import hush_pipecat
+from voicebench.stages.shared import WorkLog
+
+
+class SmartTurnSettings(Settings):
+    """Smart Turn v3: a small model judges from the sound whether the person has finished."""
+
+    silence_secs: float = Field(3.0, gt=0, le=30.0)
+    """After a verdict of "not finished": so much silence ends the turn all the same."""
+    threads: int = Field(1, ge=1, le=16)
+
+
+class SpeechTimeoutSettings(Settings):
+    """The turn ends a fixed time after the voice activity detector's stop, with a transcript there."""
+
+    speech_timeout_secs: float = Field(0.6, ge=0.0, le=10.0)
+    """0: the detector's stop and the transcript alone decide."""
+
+
+def build_smart_turn(settings: SmartTurnSettings, vad: Vad, work: WorkLog) -> Any:
+    """Strategies that ask Smart Turn at each stop of the voice activity detector."""
+    hush_pipecat()
+    from pipecat.audio.turn.smart_turn.base_smart_turn import SmartTurnParams
+    from pipecat.audio.turn.smart_turn.local_smart_turn_v3 import LocalSmartTurnAnalyzerV3
+    from pipecat.turns.user_start import VADUserTurnStartStrategy
+    from pipecat.turns.user_stop import TurnAnalyzerUserTurnStopStrategy
+    from pipecat.turns.user_turn_strategies import UserTurnStrategies
+
+    class TimedSmartTurn(LocalSmartTurnAnalyzerV3):
+        """Reports how long its verdicts take."""
+
+        async def analyze_end_of_turn(self) -> Any:
+            start = now_ns()
+            verdict = await super().analyze_end_of_turn()
+            work.add("turn_model", start)
+            return verdict
+
+    analyzer = TimedSmartTurn(
+        cpu_count=settings.threads, params=SmartTurnParams(stop_secs=settings.silence_secs)
+    )
+    return UserTurnStrategies(
+        start=[VADUserTurnStartStrategy()],
+        stop=[TurnAnalyzerUserTurnStopStrategy(turn_analyzer=analyzer)],
+    )
+
+
+def build_speech_timeout(settings: SpeechTimeoutSettings, vad: Vad, work: WorkLog) -> Any:
+    """Strategies that wait a fixed time after the voice activity detector's stop."""
+    hush_pipecat()
+    from pipecat.turns.user_start import VADUserTurnStartStrategy
+    from pipecat.turns.user_stop import SpeechTimeoutUserTurnStopStrategy
+    from pipecat.turns.user_turn_strategies import UserTurnStrategies
+
+    return UserTurnStrategies(
+        start=[VADUserTurnStartStrategy()],
+        stop=[SpeechTimeoutUserTurnStopStrategy(user_speech_timeout=settings.speech_timeout_secs)],
+    )
+
+
+SMART_TURN = Plugin(settings=SmartTurnSettings, build=build_smart_turn, title="Smart Turn v3")
+SPEECH_TIMEOUT = Plugin(settings=SpeechTimeoutSettings, build=build_speech_timeout, title="Speech timeout")
