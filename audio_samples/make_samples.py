@@ -15,11 +15,11 @@ codec moves the sound, the segments move with it.
 
 from __future__ import annotations
 
+import json
 import subprocess
 import sys
 import tempfile
 from collections.abc import Callable
-from dataclasses import dataclass, field
 from pathlib import Path
 
 import numpy as np
@@ -27,6 +27,7 @@ import soundfile
 import soxr
 import yaml
 from numpy.typing import NDArray
+from recipes import JOE, RECIPES, Recipe
 
 from voicebench.audio import presence
 from voicebench.audio.decode import decode
@@ -40,11 +41,6 @@ TAIL_S = 0.5
 SOFT_BEFORE_S = 0.05
 """Sound below the threshold that is kept before an utterance and, three times as long, after it."""
 FADE_S = 0.01
-JOE = "piper en_US-joe-medium"
-ESPEAK_MAN = "espeak-ng en-us+m3"
-ESPEAK_WOMAN = "espeak-ng en-us+f4"
-ESPEAK_BRITISH = "espeak-ng en-gb+f2"
-NOBODY = "none"
 
 FORMATS: dict[str, dict[str, str]] = {
     ".wav": {"format": "WAV", "subtype": "PCM_16"},
@@ -52,32 +48,6 @@ FORMATS: dict[str, dict[str, str]] = {
     ".opus": {"format": "OGG", "subtype": "OPUS"},
     ".mp3": {"format": "MP3", "subtype": "MPEG_LAYER_III"},
 }
-
-
-@dataclass(frozen=True)
-class Recipe:
-    """What one sample says, who says it, and what is done to it. `parts` lie `pause_s` of silence apart."""
-
-    file: str
-    rate: int
-    voice: str
-    condition: str
-    parts: tuple[str, ...]
-    answers: tuple[str, ...] = ()
-    pause_s: float = 0.0
-    speed: float = 0.9
-    change: Callable[[Signal, Recipe], Signal] = field(default=lambda clean, _: clean)
-    subtype: str | None = None
-
-    @property
-    def id(self) -> str:
-        """The sample's name: its file's, without the extension."""
-        return Path(self.file).stem
-
-    @property
-    def seed(self) -> int:
-        """A number that is this sample's own."""
-        return int.from_bytes(self.id.encode(), "big") % (2**31 - 1)
 
 
 def level_dbfs(samples: Signal, rate: int) -> float:
@@ -89,7 +59,7 @@ def level_dbfs(samples: Signal, rate: int) -> float:
 
 
 def add_noise(clean: Signal, recipe: Recipe) -> Signal:
-    """Pink noise under the whole file, swelling and falling like a room full of talk, 10 dB below the speech."""
+    """Pink noise under the whole file, 10 dB below the speech, swelling like a room full of talk."""
     random = np.random.default_rng(recipe.seed)
     spectrum = np.fft.rfft(random.standard_normal(clean.size))
     frequencies = np.fft.rfftfreq(clean.size, 1 / recipe.rate)
@@ -130,132 +100,18 @@ def low_noise(clean: Signal, recipe: Recipe) -> Signal:
     return np.asarray(noise * presence.amplitude(-72.0), dtype=np.float32)
 
 
-RECIPES = (
-    # One everyday question each, alone in a quiet room.
-    Recipe(
-        "capital-of-france.wav", 16000, JOE, "clean", ("What is the capital city of France?",), ("Paris",)
-    ),
-    Recipe(
-        "days-in-a-week.wav", 22050, JOE, "clean", ("Tell me, how many days are in a week?",), ("seven", "7")
-    ),
-    Recipe("clear-sky.flac", 24000, JOE, "clean", ("What color is a clear daytime sky?",), ("blue",)),
-    Recipe("two-plus-two.wav", 16000, JOE, "clean", ("Do you know what two plus two is?",), ("four", "4")),
-    Recipe("spider-legs.flac", 16000, JOE, "clean", ("How many legs does a spider have?",), ("eight", "8")),
-    Recipe(
-        "opposite-of-hot.opus", 48000, JOE, "clean", ("What is the opposite of the word hot?",), ("cold",)
-    ),
-    Recipe(
-        "months-in-a-year.mp3",
-        44100,
-        JOE,
-        "clean",
-        ("How many months are there in a year?",),
-        ("twelve", "12"),
-    ),
-    Recipe("frozen-water.wav", 16000, JOE, "clean", ("What do we call frozen water?",), ("ice",)),
-    Recipe(
-        "fresh-grass.opus", 48000, JOE, "clean", ("Please tell me what color fresh grass is.",), ("green",)
-    ),
-    Recipe("red-planet.mp3", 16000, JOE, "clean", ("Which planet is called the red planet?",), ("Mars",)),
-    Recipe(
-        "first-month.wav", 22050, ESPEAK_MAN, "clean", ("What is the first month of the year?",), ("January",)
-    ),
-    Recipe(
-        "after-monday.wav", 16000, ESPEAK_WOMAN, "clean", ("Which day comes after Monday?",), ("Tuesday",)
-    ),
-    Recipe(
-        "largest-ocean.flac",
-        22050,
-        ESPEAK_BRITISH,
-        "clean",
-        ("What is the largest ocean on Earth?",),
-        ("Pacific",),
-    ),
-    Recipe(
-        "hours-in-a-day.wav",
-        16000,
-        ESPEAK_BRITISH,
-        "clean",
-        ("How many hours are there in a day?",),
-        ("twenty-four", "twenty four", "24"),
-    ),
-    # Other lengths, and pauses that a turn detector may take for the end.
-    Recipe("yes.wav", 16000, JOE, "short", ("Yes.",)),
-    Recipe(
-        "dinner-for-six.flac",
-        16000,
-        JOE,
-        "long",
-        (
-            "I am cooking dinner for six people on Saturday evening, two of them do not eat meat and one "
-            "does not like mushrooms, so please suggest a main course, a side dish and a dessert and tell me "
-            "how long it takes to cook.",
-        ),
-    ),
-    Recipe(
-        "fruit-pause.wav",
-        16000,
-        JOE,
-        "pause",
-        ("I have three apples and two oranges.", "How many pieces of fruit is that?"),
-        ("five", "5"),
-        pause_s=0.7,
-    ),
-    Recipe(
-        "japan-pause.wav",
-        16000,
-        JOE,
-        "pause",
-        ("I have a question about Japan.", "What is its capital city?"),
-        ("Tokyo",),
-        pause_s=1.3,
-    ),
-    # What telephones, rooms and recorders do to a voice; and nobody there at all.
-    Recipe(
-        "capital-of-italy-noise.flac",
-        16000,
-        JOE,
-        "noise",
-        ("What is the capital city of Italy?",),
-        ("Rome",),
-        change=add_noise,
-    ),
-    Recipe(
-        "minutes-in-an-hour-telephone.wav",
-        8000,
-        JOE,
-        "telephone",
-        ("How many minutes are there in an hour?",),
-        ("sixty", "60"),
-        change=telephone_band,
-        subtype="ULAW",
-    ),
-    Recipe(
-        "capital-of-spain-quiet.wav",
-        16000,
-        JOE,
-        "quiet",
-        ("What is the capital city of Spain?",),
-        ("Madrid",),
-        change=quiet,
-    ),
-    Recipe(
-        "animal-meows-stereo.flac",
-        44100,
-        JOE,
-        "stereo",
-        ("Which pet animal says meow?",),
-        ("cat",),
-        change=stereo,
-    ),
-    Recipe("silence.wav", 16000, NOBODY, "silence", (), change=low_noise),
-)
+CONDITIONS: dict[str, Callable[[Signal, Recipe], Signal]] = {
+    "noise": add_noise,
+    "telephone": telephone_band,
+    "quiet": quiet,
+    "stereo": stereo,
+    "silence": low_noise,
+}
+"""What is done to the clean voice; in the other conditions nothing."""
 
 
 def piper(text: str, model: Path, seed: int, speed: float) -> tuple[Signal, int]:
     """`text` spoken by the Piper voice `model`: samples and rate. Same `seed`, same samples."""
-    import json
-
     import onnxruntime
     from piper import PiperVoice, SynthesisConfig
     from piper.config import PiperConfig
@@ -288,7 +144,7 @@ def speak(text: str, recipe: Recipe, model: Path) -> Signal:
         voice, rate = piper(text, model, recipe.seed, recipe.speed)
     else:
         voice, rate = espeak(text, recipe.voice.removeprefix("espeak-ng "), recipe.speed)
-    samples = soxr.resample(voice, rate, recipe.rate, quality="VHQ")
+    samples: Signal = soxr.resample(voice, rate, recipe.rate, quality="VHQ")
     samples *= PEAK / np.max(np.abs(samples))
     return samples
 
@@ -327,6 +183,24 @@ def lag_of(decoded: Signal, clean: Signal) -> int:
     return best if best < size // 2 else best - size
 
 
+def verify(path: Path, clean: Signal, found: list[tuple[int, int]], rate: int) -> int:
+    """Decode the file again, print how it compares with the clean signal; by how many samples it lags."""
+    clip = decode(path)
+    assert clip.sample_rate == rate, (path, clip.sample_rate)
+    decoded = mono(clip)
+    lag = lag_of(decoded, clean) if found else 0
+    edges = [
+        f"{1000 * (now - before - lag) / rate:+.1f}"
+        for segment, clean_segment in zip(presence.segments(decoded, rate), found, strict=False)
+        for now, before in zip(segment, clean_segment, strict=True)
+    ]
+    print(
+        f"{path.name:34} {clip.duration_s:6.2f} s {path.stat().st_size:7d} B  lag {lag}  "
+        f"frames {clip.frames - clean.size:+d}  edges moved (ms) {' '.join(edges)}"
+    )
+    return lag
+
+
 def make(recipe: Recipe, model: Path, folder: Path) -> dict[str, object]:
     """Write the sample's file into `folder` and return its entry for the manifest."""
     if recipe.parts:
@@ -335,29 +209,17 @@ def make(recipe: Recipe, model: Path, folder: Path) -> dict[str, object]:
         clean = np.zeros(4 * recipe.rate, dtype=np.float32)
     found = presence.segments(clean, recipe.rate)
     assert len(found) == len(recipe.parts), (recipe.id, found)
+    change = CONDITIONS.get(recipe.condition)
     path = folder / recipe.file
     how = FORMATS[path.suffix]
     soundfile.write(
         path,
-        recipe.change(clean, recipe),
+        change(clean, recipe) if change else clean,
         recipe.rate,
         recipe.subtype or how["subtype"],
         format=how["format"],
     )
-
-    clip = decode(path)
-    assert clip.sample_rate == recipe.rate, (recipe.id, clip.sample_rate)
-    decoded = mono(clip)
-    lag = lag_of(decoded, clean) if found else 0
-    again = presence.segments(decoded, recipe.rate)
-    print(
-        f"{recipe.id:32} {decoded.size / recipe.rate:6.2f} s  {path.stat().st_size:7d} B  lag {lag:5d}  "
-        f"frames {decoded.size - clean.size:+5d}  "
-        + " ".join(
-            f"{1000 * (a[0] - b[0] - lag) / recipe.rate:+.1f}/{1000 * (a[1] - b[1] - lag) / recipe.rate:+.1f} ms"
-            for a, b in zip(again, found, strict=False)
-        )
-    )
+    lag = verify(path, clean, found, recipe.rate)
     return {
         "id": recipe.id,
         "file": recipe.file,

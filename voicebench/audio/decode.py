@@ -143,7 +143,7 @@ def _collect(reader: Reader, path: Path, name: str, max_seconds: float, max_byte
 
 
 def _until_broken(reader: Reader, caveats: list[ClipCaveat]) -> Iterator[Samples]:
-    """The reader's blocks; where decoding breaks off after the first one, the caveat `cut_short` and an end."""
+    """The reader's blocks; `cut_short` where decoding breaks off after the first one."""
     started = False
     try:
         for block in reader.blocks():

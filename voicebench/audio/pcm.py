@@ -66,7 +66,8 @@ def mono(clip: Clip, channel: int | None = None) -> Samples:
         raise IndexError(f"channel {channel} of a clip with {clip.channels}")
     if channel is not None:
         return np.ascontiguousarray(clip.samples[:, channel])
-    return clip.samples.mean(axis=1, dtype=np.float32)
+    mixed: Samples = clip.samples.mean(axis=1, dtype=np.float32)
+    return mixed
 
 
 def resample(samples: Samples, from_rate: int, to_rate: int) -> Samples:
@@ -91,4 +92,4 @@ def to_pcm16(samples: NDArray[np.floating]) -> bytes:
     (frames, channels) comes out interleaved. NaN has no place here and becomes 0.
     """
     scaled = np.rint(np.nan_to_num(samples, nan=0.0, posinf=1.0, neginf=-1.0) * 32768.0)
-    return np.clip(scaled, -32768, 32767).astype("<i2").tobytes()
+    return bytes(np.clip(scaled, -32768, 32767).astype("<i2").tobytes())

@@ -26,7 +26,7 @@ class WavLength:
 
 
 def inspect_wav(file: BinaryIO, file_size: int) -> WavLength:
-    """Read the chunks of a RIFF or RIFX WAVE `file`; one that is not such a file, or has no data, is `right`."""
+    """Read the chunks of a RIFF or RIFX WAVE `file`; what is no such file, or has no data, is `right`."""
     file.seek(0)
     riff = file.read(12)
     if riff[:4] not in (b"RIFF", b"RIFX") or riff[8:12] != b"WAVE":
@@ -75,7 +75,7 @@ def _chunks_follow(file: BinaryIO, position: int, file_size: int, order: Literal
 
 
 class Patched(io.RawIOBase):
-    """A file to read in which `patch` stands at the byte `at`, whatever the disk says. Does not own `file`."""
+    """A readable file in which `patch` stands at the byte `at`, whatever the disk says. `file` stays open."""
 
     def __init__(self, file: BinaryIO, at: int, patch: bytes) -> None:
         super().__init__()
