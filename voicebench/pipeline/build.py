@@ -1,0 +1,130 @@
+"""From the specs of a mode to a pipecat pipeline: source -> ASR -> turn -> LLM -> TTS -> sink."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from voicebench.plan import registry
+from voicebench.plan.config import Config, PluginSpec, validated
+from voicebench.plan.modes import Mode
+from voicebench.plan.registry import Plugin
+from voicebench.stages.llm import Tap
+from voicebench.stages.shared import Shared, WorkLog
+
+DEFAULT_RATE = 24_000
+
+
+@dataclass(frozen=True)
+class Stage:
+    """A plug-in and its checked settings."""
+
+    plugin: Plugin
+    settings: Any
+
+
+@dataclass(frozen=True)
+class StageSpecs:
+    """The stages that all modes of a run share, and each mode's own LLM."""
+
+    asr: Stage
+    tts: Stage
+    turn: Stage
+    llm: dict[str, Stage]
+
+
+def resolve(config: Config, modes: list[Mode], where: str) -> StageSpecs:
+    """Find the plug-ins and check their settings; loads no model.
+
+    Raises BadRequest for an unknown kind or a wrong setting.
+    """
+    return StageSpecs(
+        asr=_stage("asr", config.asr, where),
+        tts=_stage("tts", config.tts, where),
+        turn=_stage("turn", config.turn, where),
+        llm={
+            mode.id: _stage("llm", PluginSpec(kind=mode.api, **mode.settings), f"mode {mode.id}")
+            for mode in modes
+        },
+    )
+
+
+def _stage(point: str, spec: PluginSpec, where: str) -> Stage:
+    plugin = registry.find(point, spec.kind, where)
+    return Stage(plugin, validated(plugin.settings, spec.settings, f"{where}, {point} ({spec.kind})"))
+
+
+@dataclass
+class Parts:
+    """A built pipeline and the pieces that a session drives."""
+
+    worker: Any
+    source: Any
+    sink: Any
+    observer: Any
+    context: Any
+    user: Any
+
+
+def build(mode: Mode, specs: StageSpecs, config: Config, shared: Shared, work: WorkLog, tap: Tap) -> Parts:
+    """Build the pipeline of one mode. Models are loaded here where `shared` does not hold them yet."""
+    from voicebench.stages.quiet import hush_pipecat
+
+    hush_pipecat()
+    from pipecat.audio.vad.silero import SileroVADAnalyzer
+    from pipecat.audio.vad.vad_analyzer import VADParams
+    from pipecat.pipeline.pipeline import Pipeline
+    from pipecat.pipeline.worker import PipelineParams, PipelineWorker
+    from pipecat.processors.aggregators.llm_context import LLMContext
+    from pipecat.processors.aggregators.llm_response_universal import (
+        LLMContextAggregatorPair,
+        LLMUserAggregatorParams,
+    )
+
+    from voicebench.audio.file_source import RATE, FileSource
+    from voicebench.audio.play_sink import PlaySink
+    from voicebench.pipeline.observer import MonotonicClock, TurnObserver
+
+    llm_stage = specs.llm[mode.id]
+    asr = specs.asr.plugin.build(specs.asr.settings, shared, work)
+    tts = specs.tts.plugin.build(specs.tts.settings, shared, work)
+    llm = llm_stage.plugin.build(mode, llm_stage.settings, config.conversation, shared, tap)
+    strategies = specs.turn.plugin.build(specs.turn.settings, config.vad, work)
+    rate = getattr(tts, "native_rate", DEFAULT_RATE)
+
+    source, sink = FileSource(), PlaySink(rate)
+    context = LLMContext()
+    vad = config.vad
+    pair = LLMContextAggregatorPair(
+        context,
+        user_params=LLMUserAggregatorParams(
+            user_turn_strategies=strategies,
+            empty_user_turn=None,
+            vad_analyzer=SileroVADAnalyzer(
+                params=VADParams(
+                    confidence=vad.confidence,
+                    start_secs=vad.start_secs,
+                    stop_secs=vad.stop_secs,
+                    min_volume=vad.min_volume,
+                )
+            ),
+        ),
+    )
+    observer = TurnObserver(tts)
+    worker = PipelineWorker(
+        Pipeline([source, asr, pair.user(), llm, tts, sink, pair.assistant()]),
+        params=PipelineParams(
+            audio_in_sample_rate=RATE,
+            audio_out_sample_rate=rate,
+            enable_metrics=False,
+            enable_usage_metrics=False,
+        ),
+        clock=MonotonicClock(),
+        observers=[observer],
+        enable_rtvi=False,
+        enable_turn_tracking=False,
+        idle_timeout_secs=None,
+        cancel_on_idle_timeout=False,
+        check_dangling_tasks=False,
+    )
+    return Parts(worker, source, sink, observer, context, pair.user())

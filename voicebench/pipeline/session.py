@@ -1,0 +1,262 @@
+"""A session: one pipeline that lives from turn to turn. A turn speaks a clip and waits for its end."""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from voicebench.audio.file_source import Playback
+from voicebench.audio.played import Played
+from voicebench.clock import NS_PER_S, now_ns
+from voicebench.pipeline import marks
+from voicebench.pipeline.build import Parts, StageSpecs, build
+from voicebench.pipeline.lag import LagMeter
+from voicebench.pipeline.marks import Attempt
+from voicebench.pipeline.observer import BarrierFrame, Event, Kind
+from voicebench.plan.config import Config, Hear
+from voicebench.plan.modes import Mode
+from voicebench.stages.llm import Tap
+from voicebench.stages.shared import Shared, Work, WorkLog
+from voicebench.turns.stream import StreamLog
+
+POLL_S = 0.02
+QUIET_S = 1.5
+"""So long after the last sign of life a turn that nobody answers is over."""
+START_TIMEOUT_S = 60.0
+BARRIER_TIMEOUT_S = 3.0
+
+
+@dataclass
+class Heard:
+    """All that is known of one turn when it is over. Instants are ns of the monotonic clock."""
+
+    playback: Playback
+    speech_end_ns: int | None
+    events: list[Event]
+    streams: list[StreamLog]
+    played: Played
+    ending: str
+    """`answered`, `no_reply`, `silent_reply`, `nobody_spoke`, `stale`, `error` or `timed_out`."""
+    work: list[Work] = field(default_factory=list)
+    notes: dict[str, Any] = field(default_factory=dict)
+    lag_ns: int = 0
+
+    def attempts(self) -> list[Attempt]:
+        """The turn's attempts in order."""
+        return marks.attempts(self.events, self.streams, self.played)
+
+
+class Session:
+    """Drives one mode's pipeline. `healthy` turns false when a turn could not be ended cleanly."""
+
+    def __init__(self, mode: Mode, specs: StageSpecs, config: Config, shared: Shared) -> None:
+        self.mode = mode
+        self.healthy = False
+        self._config = config
+        self._work = WorkLog()
+        self._tap = Tap()
+        self._specs = specs
+        self._shared = shared
+        self._parts: Parts | None = None
+        self._runner: asyncio.Task[None] | None = None
+        self._changed = asyncio.Event()
+        self._barrier = 0
+        self._barrier_passed = asyncio.Event()
+        self._lag = LagMeter()
+
+    async def open(self) -> None:
+        """Build the pipeline and wait until it runs. Models that are not there yet are loaded first.
+
+        Raises VoicebenchError where a stage cannot be built.
+        """
+        from pipecat.workers.runner import WorkerRunner
+
+        self._parts = await asyncio.to_thread(
+            build, self.mode, self._specs, self._config, self._shared, self._work, self._tap
+        )
+        parts = self._parts
+        parts.observer.on_event = self._changed.set
+        parts.sink.on_sound = self._changed.set
+        self._tap.on_change = self._changed.set
+        started = asyncio.Event()
+
+        async def on_started(*_: object) -> None:
+            started.set()
+
+        async def on_frame(_: object, frame: object) -> None:
+            if isinstance(frame, BarrierFrame) and frame.number == self._barrier:
+                self._barrier_passed.set()
+
+        parts.worker.add_event_handler("on_pipeline_started", on_started)
+        parts.worker.set_reached_downstream_filter((BarrierFrame,))
+        parts.worker.add_event_handler("on_frame_reached_downstream", on_frame)
+        runner = WorkerRunner(handle_sigint=False, handle_sigterm=False)
+        await runner.add_workers(parts.worker)
+        self._runner = asyncio.create_task(runner.run(), name=f"session {self.mode.id}")
+        waiting = asyncio.create_task(started.wait())
+        await asyncio.wait(
+            {waiting, self._runner}, timeout=START_TIMEOUT_S, return_when=asyncio.FIRST_COMPLETED
+        )
+        self.healthy = started.is_set()
+        waiting.cancel()
+        if not self.healthy:
+            await self.close()
+            raise RuntimeError("the pipeline did not start")
+        self._lag.start()
+
+    async def close(self) -> None:
+        """Cancel the pipeline and wait for it, a few seconds at most."""
+        self.healthy = False
+        await self._lag.stop()
+        parts, runner = self._parts, self._runner
+        self._parts = self._runner = None
+        if parts is None or runner is None:
+            return
+        if not runner.done():
+            cancelling = asyncio.create_task(parts.worker.cancel())
+            await asyncio.wait({runner, cancelling}, timeout=5.0)
+            for task in (cancelling, runner):
+                task.cancel()
+        await asyncio.gather(runner, return_exceptions=True)
+
+    async def turn(
+        self, clip: NDArray[np.int16], speech_end_s: float | None, has_speech: bool | None
+    ) -> Heard:
+        """Speak 16 kHz mono `clip` and wait until the turn is over, at the latest at its time-out.
+
+        `speech_end_s` is the end of the speech in the clip, None where there is none or nobody knows.
+        """
+        parts = self._parts
+        assert parts is not None, "open the session first"
+        self._work.take()
+        self._tap.take()
+        self._lag.take()
+        parts.observer.begin_turn()
+        parts.sink.begin_turn()
+        parts.context.set_messages([])
+        playback: Playback = parts.source.play(clip)
+        heard = Heard(
+            playback=playback,
+            speech_end_ns=None if speech_end_s is None else playback.instant(speech_end_s),
+            events=parts.observer.events,
+            streams=self._tap.streams,
+            played=parts.sink.played,
+            ending="timed_out",
+        )
+        try:
+            heard.ending = await self._wait(heard)
+        finally:
+            await parts.source.quiet()
+        heard.lag_ns = self._lag.take()
+        await self._settle(heard)
+        heard.events = list(parts.observer.events)
+        heard.streams = self._tap.take()
+        heard.work, heard.notes = self._work.take()
+        return heard
+
+    async def _wait(self, heard: Heard) -> str:
+        """Wait until the turn is over; says how it ended."""
+        after = heard.speech_end_ns if heard.speech_end_ns is not None else heard.playback.end_ns
+        deadline = heard.playback.end_ns + round(self._config.turn_timeout_s * NS_PER_S)
+        while True:
+            self._changed.clear()
+            now = now_ns()
+            if now >= deadline:
+                return "timed_out"
+            if self._runner is not None and self._runner.done():
+                return "error"
+            if now > after:
+                ending = judge(heard, now, self._config.hear)
+                if ending is not None:
+                    return ending
+            try:
+                async with asyncio.timeout(POLL_S):
+                    await self._changed.wait()
+            except TimeoutError:
+                continue
+
+    async def _settle(self, heard: Heard) -> None:
+        """Stop what still speaks or thinks, and see that nothing of this turn reaches the next one."""
+        parts = self._parts
+        assert parts is not None
+        open_turn = _open_turn(heard.events)
+        if heard.ending in ("timed_out", "error") or open_turn:
+            self.healthy = False
+            return
+        await parts.source.broadcast_interruption()
+        self._barrier += 1
+        self._barrier_passed.clear()
+        await parts.worker.queue_frame(BarrierFrame(number=self._barrier))
+        try:
+            async with asyncio.timeout(BARRIER_TIMEOUT_S):
+                await self._barrier_passed.wait()
+        except TimeoutError:
+            self.healthy = False
+            return
+        await parts.user.reset()
+
+
+def _open_turn(events: list[Event]) -> bool:
+    """Has the person's turn begun and not ended?"""
+    last = next((event for event in reversed(events) if event.kind in (Kind.TURN_START, Kind.TURN_END)), None)
+    return last is not None and last.kind is Kind.TURN_START
+
+
+def judge(heard: Heard, now: int, hear: Hear) -> str | None:
+    """Is the turn over at `now`, and how did it end? None: not yet.
+
+    Called only when the person's speech is over.
+    """
+    found = heard.attempts()
+    end = heard.speech_end_ns
+    fresh = [one for one in found if end is None or one.turn_end_ns >= end]
+    speaking = _open_turn(heard.events)
+    for attempt in fresh:
+        stream = attempt.stream
+        if stream is None or stream.running:
+            continue
+        if stream.status in ("failed", "rate_limited", "overloaded", "timed_out"):
+            if attempt.first_audible_ns is None or _heard_enough(attempt, heard.played, now, "onset"):
+                return "error"
+            continue
+        if stream.first_text_ns is None and stream.status in ("ok", "truncated"):
+            return "no_reply"
+        if attempt.first_audible_ns is not None and _heard_enough(attempt, heard.played, now, hear):
+            return "answered"
+        if attempt.speech_ended and attempt.first_audible_ns is None and now > heard.played.cursor_ns:
+            return "silent_reply"
+    if speaking or any(one.streams and one.streams[-1].running for one in found):
+        return None
+    quiet_since = max(
+        [heard.playback.end_ns, heard.played.cursor_ns, *(event.at_ns for event in heard.events)]
+        + [stream.end_ns or 0 for stream in heard.streams]
+    )
+    if now - quiet_since < QUIET_S * NS_PER_S:
+        return None
+    if any(event.kind is Kind.ERROR for event in heard.events):
+        return "error"
+    if not found or not any(one.streams for one in found):
+        return "nobody_spoke"
+    if not fresh:
+        return "stale"
+    if any(one.stream is not None and one.stream.first_text_ns is not None for one in fresh):
+        return "silent_reply"
+    return "no_reply"
+
+
+def _heard_enough(attempt: Attempt, played: Played, now: int, hear: Hear) -> bool:
+    """Has as much of the reply sounded as is asked for?"""
+    onset = attempt.first_audible_ns
+    if onset is None or now < onset:
+        return False
+    if hear == "onset":
+        return True
+    if hear == "reply" and not attempt.speech_ended:
+        return False
+    wanted = attempt.first_clause_s if hear == "clause" else attempt.speech_s
+    begin = next((run.start_ns for run in played.runs if run.end_ns > attempt.audio[0].at_ns), None)
+    return wanted is not None and begin is not None and now >= begin + round(wanted * NS_PER_S)
