@@ -134,7 +134,9 @@ def _collect(reader: Reader, path: Path, name: str, max_seconds: float, max_byte
         raise AudioProblem(f"{name}: {reader.container} audio without a single frame of sound.")
     if not finite:
         raise AudioProblem(f"{name}: every sample is NaN or infinite.")
-    if reader.announced_frames and len(samples) < reader.announced_frames:
+    # Lossy formats announce their length roughly, by a few of their own frames.
+    allowance = 0 if reader.integer else rate // 10
+    if reader.announced_frames and len(samples) + allowance < reader.announced_frames:
         caveats.append("cut_short")
     reason = downmix(samples).reason
     if reason:

@@ -135,7 +135,7 @@ _ALLOWED = {
     "an empty list where nobody speaks, left out if unknown",
     "voice": "a text that is not empty",
     "condition": "a text that is not empty, such as clean, noise or telephone",
-    "answers": "a list of texts (numbers, yes and no in quotation marks); empty where a reply cannot be checked",
+    "answers": "a list of texts (numbers, yes and no in quotation marks); empty if a reply cannot be checked",
     "language": "a language code such as en or en-GB, in quotation marks if it is no",
 }
 

@@ -16,7 +16,8 @@ from voicebench.audio.clip import ClipCaveat, Samples
 from voicebench.audio.wav_header import Patched, inspect_wav
 from voicebench.errors import MissingExtra
 
-BLOCK_FRAMES = 1 << 16
+BLOCK_FRAMES = 4096
+"""Frames asked for at a time; where decoding breaks, what is lost of the sound before is less than this."""
 _UNKNOWN_FRAMES = 1 << 62
 MAX_CHANNELS = 64
 
@@ -74,6 +75,8 @@ _MAGIC = (
     (b"#!AMR", "amr"),
     (b"\x30\x26\xb2\x75\x8e\x66\xcf\x11", "asf"),
 )
+_WITH_DURATION = frozenset({"mov", "matroska"})
+"""Containers of PyAV's whose header holds a duration; elsewhere FFmpeg guesses it from the bit rate."""
 _ONLY_AV = frozenset({"mov", "matroska", "amr", "asf", "aac"})
 
 
@@ -128,7 +131,7 @@ class _SoundfileReader:
         source: Any = file.fileno()
         if length.trust == "wrong":
             self.caveats = ("wav_length",)
-            source = Patched(file, length.size_at, length.size.to_bytes(4, length.order))
+            source = Patched(file, length.at, length.patch)
         elif length.trust == "trailing":
             self.caveats = ("trailing_bytes",)
         file.seek(0)
@@ -136,7 +139,7 @@ class _SoundfileReader:
         try:
             self.handle = Straight(source, closefd=False)
         except self._errors as error:
-            raise NotReadable(f"its {kind or ''} header or data is broken ({_reason(error)})") from error
+            raise NotReadable(_broken(kind, error)) from error
         self.sample_rate = int(self.handle.samplerate)
         self.channels = int(self.handle.channels)
         self.container = str(self.handle.format)
@@ -159,7 +162,13 @@ class _SoundfileReader:
 
 def _reason(error: BaseException) -> str:
     """What libsndfile says, without the descriptor's number and the final stop."""
-    return str(getattr(error, "error_string", error)).strip().rstrip(".")
+    return str(getattr(error, "error_string", error)).removeprefix("Error : ").strip().rstrip(".")
+
+
+def _broken(kind: str | None, error: BaseException) -> str:
+    """Why libsndfile did not open a file. It names a missing file where its mp3 decoder finds no sound."""
+    what = f"its {kind} data cannot be decoded" if kind else "not an audio file that can be decoded"
+    return what if kind == "mp3" else f"{what} ({_reason(error)})"
 
 
 class _AvReader:
@@ -174,8 +183,16 @@ class _AvReader:
         self.channels = len(context.layout.channels) if context.layout else 0
         self.container = kind
         self.codec = str(context.name)
-        self.announced_frames: int | None = None
+        self.announced_frames = self._announced() if kind in _WITH_DURATION else None
         self.caveats: tuple[ClipCaveat, ...] = ()
+
+    def _announced(self) -> int | None:
+        """The duration in the header as frames. The container's own counts only where it is all sound."""
+        if self._stream.duration and self._stream.time_base:
+            return int(self._stream.duration * self._stream.time_base * self.sample_rate)
+        if self._container.duration and len(self._container.streams) == 1:
+            return int(self._container.duration * self.sample_rate / 1_000_000)
+        return None
 
     @classmethod
     @contextmanager
@@ -195,11 +212,11 @@ class _AvReader:
 
     def blocks(self) -> Iterator[Samples]:
         """See Reader."""
-        # One sample format, rate and layout throughout, whatever the stream changes to on its way.
-        to_float = self._av.AudioResampler(
-            format="fltp", layout=self._stream.codec_context.layout.name, rate=self.sample_rate
-        )
         try:
+            # One sample format, rate and layout throughout, whatever the stream changes to on its way.
+            to_float = self._av.AudioResampler(
+                format="fltp", layout=self._stream.codec_context.layout.name, rate=self.sample_rate
+            )
             for frame in self._container.decode(self._stream):
                 for even in to_float.resample(frame):
                     yield _frames(even)

@@ -89,7 +89,7 @@ class _Search:
     """Samples by path, each with whether a manifest lists it. Every manifest is read once."""
 
     def __init__(self) -> None:
-        self._manifests: dict[Path, tuple[Sample, ...] | None] = {}
+        self._manifests: dict[Path, dict[Path, list[Sample]] | None] = {}
 
     def folder(self, folder: Path) -> list[tuple[Sample, bool]]:
         """All samples of a folder. Raises BadRequest where there are none."""
@@ -111,24 +111,26 @@ class _Search:
         real = _real(path)
         for folder in folders:
             listed = self._manifest(folder, strict=folder == folders[0])
-            entries = [
-                (dataclasses.replace(sample, path=path), True)
-                for sample in listed or ()
-                if _real(sample.path) == real
-            ]
-            if entries:
-                return entries
+            if listed and real in listed:
+                return [(dataclasses.replace(sample, path=path), True) for sample in listed[real]]
         return [(Sample(id=_id_of(Path(path.name)), path=path), False)]
 
-    def _manifest(self, folder: Path, strict: bool) -> tuple[Sample, ...] | None:
-        """The samples of the folder's manifest, None where there is none; a faulty one counts if `strict`."""
+    def _manifest(self, folder: Path, strict: bool) -> dict[Path, list[Sample]] | None:
+        """The samples of the folder's manifest by their files, None where there is no manifest.
+
+        A faulty one counts as none, unless `strict`.
+        """
         if folder not in self._manifests:
             try:
-                self._manifests[folder] = load_manifest(folder) if has_manifest(folder) else None
+                samples = load_manifest(folder) if has_manifest(folder) else None
             except BadRequest:
                 if strict:
                     raise
-                self._manifests[folder] = None
+                return None
+            by_file: dict[Path, list[Sample]] = {}
+            for sample in samples or ():
+                by_file.setdefault(_real(sample.path), []).append(sample)
+            self._manifests[folder] = None if samples is None else by_file
         return self._manifests[folder]
 
     def _walk(self, folder: Path) -> Iterator[tuple[Sample, bool]]:
@@ -143,7 +145,7 @@ class _Search:
             listed = self._manifest(here, strict=True)
             if listed is not None:
                 folders.clear()
-                yield from ((sample, True) for sample in listed)
+                yield from ((sample, True) for samples in listed.values() for sample in samples)
                 continue
             folders[:] = sorted(name for name in folders if not name.startswith("."))
             for name in sorted(files):

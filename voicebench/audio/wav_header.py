@@ -6,7 +6,10 @@ import io
 from dataclasses import dataclass
 from typing import BinaryIO, Literal
 
-_LARGEST = 0xFFFF_FFFE
+Order = Literal["little", "big"]
+Trust = Literal["right", "wrong", "trailing"]
+
+_UNKNOWN = 0xFFFF_FFFF
 _MAX_CHUNKS = 10_000
 
 
@@ -15,42 +18,49 @@ class WavLength:
     """What the header's length is worth.
 
     `trust`: `right`; `wrong` (unknown or wrong: the sound goes to the end of the file); `trailing` (right,
-    but bytes that belong to nothing follow). `size_at` is where the data chunk's size stands in the file,
-    `size` what it should say; `order` is the header's byte order.
+    but bytes that belong to nothing follow). Where it is wrong, `patch` is the right length as it should
+    stand at the byte `at`.
     """
 
-    trust: Literal["right", "wrong", "trailing"]
-    size_at: int = 0
-    size: int = 0
-    order: Literal["little", "big"] = "little"
+    trust: Trust
+    at: int = 0
+    patch: bytes = b""
 
 
 def inspect_wav(file: BinaryIO, file_size: int) -> WavLength:
-    """Read the chunks of a RIFF or RIFX WAVE `file`; what is no such file, or has no data, is `right`."""
+    """Read the chunks of a RIFF, RIFX or RF64 WAVE `file`; what is no such file, or has no data, is `right`.
+
+    RF64 keeps its lengths as 64 bits in a chunk `ds64`; the 32 bits in the data chunk then say "unknown".
+    """
     file.seek(0)
     riff = file.read(12)
-    if riff[:4] not in (b"RIFF", b"RIFX") or riff[8:12] != b"WAVE":
+    if riff[:4] not in (b"RIFF", b"RIFX", b"RF64") or riff[8:12] != b"WAVE":
         return WavLength("right")
-    order: Literal["little", "big"] = "little" if riff[:4] == b"RIFF" else "big"
+    order: Order = "big" if riff[:4] == b"RIFX" else "little"
     riff_end = 8 + int.from_bytes(riff[4:8], order)
+    size_at, size_bytes, long_size = 0, 4, 0
     position = 12
     for _ in range(_MAX_CHUNKS):
         file.seek(position)
-        head = file.read(8)
+        head = file.read(24)
         if len(head) < 8:
             break
         declared = int.from_bytes(head[4:8], order)
         start = position + 8
+        if head[:4] == b"ds64" and len(head) == 24:
+            riff_end = 8 + int.from_bytes(head[8:16], order)
+            size_at, size_bytes, long_size = position + 16, 8, int.from_bytes(head[16:24], order)
         if head[:4] == b"data":
-            trust = _trust(file, start, declared, riff_end, file_size, order)
-            return WavLength(trust, position + 4, min(file_size - start, _LARGEST), order)
+            if size_bytes == 4 or declared != _UNKNOWN:
+                size_at, size_bytes, long_size = position + 4, 4, declared
+            trust = _trust(file, start, long_size, riff_end, file_size, order)
+            left = min(file_size - start, 256**size_bytes - 2)
+            return WavLength(trust, size_at, left.to_bytes(size_bytes, order))
         position = start + declared + declared % 2
     return WavLength("right")
 
 
-def _trust(
-    file: BinaryIO, start: int, declared: int, riff_end: int, file_size: int, order: Literal["little", "big"]
-) -> Literal["right", "wrong", "trailing"]:
+def _trust(file: BinaryIO, start: int, declared: int, riff_end: int, file_size: int, order: Order) -> Trust:
     """Hold the declared length of the data chunk, which begins at `start`, against what follows it."""
     left = file_size - start
     if declared > left:
@@ -63,7 +73,7 @@ def _trust(
     return "trailing"
 
 
-def _chunks_follow(file: BinaryIO, position: int, file_size: int, order: Literal["little", "big"]) -> bool:
+def _chunks_follow(file: BinaryIO, position: int, file_size: int, order: Order) -> bool:
     """Do the bytes from `position` on look like a further chunk or a tag, and not like sound?"""
     file.seek(position)
     head = file.read(8)
