@@ -29,7 +29,7 @@ class ChatSettings(Settings):
     timeout_s: float = Field(60.0, gt=0)
     extra: dict[str, Any] = Field(default_factory=dict)
     """More request fields, as the SDK's `create` takes them."""
-    tokens_field: str = "max_completion_tokens"  # noqa: S105 - the name of a request field
+    tokens_field: str = "max_completion_tokens"
     """The field that limits the reply: `max_tokens` for servers that know no other."""
 
 

@@ -125,7 +125,7 @@ class TurnRecord(Frozen):
     voice_to_voice_ms: float | None = None
     """ns / 1e6, unrounded."""
     work_ms: dict[str, float] = Field(default_factory=dict)
-    """Work inside or beside the stages (asr, turn_model, llm_speculative, llm_total, tts_total): not summed."""
+    """Work inside or beside the stages (asr, turn_model, llm_total ...), never summed."""
     deltas: tuple[tuple[int, int, float], ...] = ()
     """Each visible text delta: ns from the slot's start, characters, tokens (may be fractional)."""
     token_count: str | None = None
@@ -133,7 +133,7 @@ class TurnRecord(Frozen):
     clause_ready_ns: int | None = None
     """When the first speakable clause was complete, in ns from the slot's start. None: it never was."""
     reply_end_ns: int | None = None
-    """When the last text had come, in ns from the slot's start. None where the reply did not end by itself."""
+    """When the last text had come, in ns from the slot's start. None: the reply did not end by itself."""
     transcript: str | None = None
     reply: str | None = None
     spoken: str | None = None

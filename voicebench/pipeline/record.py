@@ -1,0 +1,237 @@
+"""From what was heard in a turn to its record: outcome, flags, marks, deltas. Pure."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from voicebench.clock import NS_PER_MS, ms
+from voicebench.pipeline import marks
+from voicebench.pipeline.marks import Answer
+from voicebench.pipeline.observer import Kind
+from voicebench.pipeline.session import Heard
+from voicebench.plan.modes import Mode
+from voicebench.turns.quality import answers_correctly, word_errors
+from voicebench.turns.records import Attempt as CallRecord
+from voicebench.turns.records import Flag, Outcome, TurnRecord, stages_as_ms
+from voicebench.turns.stream import StreamLog
+from voicebench.turns.timeline import Anchor, Mark, Timeline
+from voicebench.turns.tokens import share_out
+
+LATE_CHUNK_NS = 30 * NS_PER_MS
+"""A frame of the source that is later than this is worth knowing."""
+
+
+@dataclass(frozen=True)
+class TurnFacts:
+    """What is known of a turn before it is run."""
+
+    run: str
+    index: int
+    repeat: int
+    mode: Mode
+    sample: str
+    anchor: Anchor
+    condition: str | None = None
+    has_speech: bool | None = None
+    reference: str | None = None
+    acceptable: tuple[str, ...] = ()
+    language: str | None = None
+    caveats: tuple[str, ...] = ()
+    heard: str = "clause"
+
+    @property
+    def fixed(self) -> dict[str, Any]:
+        """The fields of a record that do not depend on how the turn went."""
+        return {
+            "run": self.run,
+            "turn": self.index,
+            "mode": self.mode.id,
+            "mode_kind": self.mode.kind,
+            "model": self.mode.model,
+            "sample": self.sample,
+            "condition": self.condition,
+            "repeat": self.repeat,
+            "speech_in_sample": self.has_speech,
+            "anchor": self.anchor,
+            "heard": self.heard,
+        }
+
+
+def failed_record(facts: TurnFacts, reason: str) -> TurnRecord:
+    """The record of a turn that could not be run at all."""
+    return TurnRecord(**facts.fixed, outcome=Outcome.FAILED, reason=reason, caveats=facts.caveats)
+
+
+def record(facts: TurnFacts, heard: Heard) -> TurnRecord:
+    """The record of a turn that was run."""
+    found = heard.attempts()
+    answer = marks.answer(found, heard.speech_end_ns, heard.played)
+    outcome, reason = judge_outcome(facts, heard, answer)
+    timeline = Timeline(answer.marks)
+    attempt = answer.attempt
+    stream = attempt.stream if attempt else None
+    transcript = " ".join(e.text.strip() for e in heard.events if e.kind is Kind.TRANSCRIPT and e.text)
+    reply = stream.text if stream and stream.deltas else None
+    told = _stream_fields(stream, timeline)
+    v2v = timeline.voice_to_voice_ns
+    completed = outcome is Outcome.COMPLETED
+    return TurnRecord(
+        **facts.fixed,
+        outcome=outcome,
+        reason=reason,
+        flags=_flags(heard, answer, stream, bool(told.pop("estimated"))) if completed else (),
+        marks_ns=timeline.relative(),
+        stages_ms=stages_as_ms(timeline) if completed else None,
+        voice_to_voice_ms=None if v2v is None else ms(v2v),
+        work_ms=_work(heard, stream),
+        transcript=transcript or None,
+        reply=reply,
+        first_clause=attempt.requests[0].text if attempt and attempt.requests else None,
+        clause_ready_ns=_from_slot(timeline, timeline.at(Mark.TTS_REQUEST)),
+        speech_s=attempt.speech_s if attempt and attempt.audio else None,
+        cutoffs=answer.cutoffs,
+        wer=word_errors(facts.reference, transcript, facts.language),
+        answer_correct=None
+        if facts.mode.kind == "emulated" or not completed
+        else answers_correctly(reply, facts.acceptable, facts.language),
+        language=heard.notes.get("language"),
+        language_probability=heard.notes.get("language_probability"),
+        lag_ms=ms(heard.lag_ns),
+        caveats=_caveats(facts, heard, answer, timeline, outcome),
+        **told,
+    )
+
+
+def judge_outcome(facts: TurnFacts, heard: Heard, answer: Answer) -> tuple[Outcome, str | None]:
+    """Exactly one outcome, by the precedence of `Outcome`, and why."""
+    attempt = answer.attempt
+    stream = attempt.stream if attempt else None
+    audible = attempt is not None and attempt.first_audible_ns is not None
+    errors = [event for event in heard.events if event.kind is Kind.ERROR]
+    if stream is not None and stream.status == "failed":
+        return Outcome.FAILED, f"LLM: {stream.detail}"
+    told = stream is not None and stream.status in ("rate_limited", "overloaded", "timed_out")
+    if errors and not audible and not told:
+        return Outcome.FAILED, f"{errors[0].by}: {errors[0].text}"[:300]
+    if heard.ending == "error" and not told:
+        return Outcome.FAILED, "the pipeline stopped"
+    has_text = stream is not None and stream.first_text_ns is not None
+    if heard.ending == "silent_reply" or (heard.ending == "answered" and not audible):
+        return Outcome.FAILED, "the reply has text, but no sound came of it"
+    if heard.ending == "timed_out":
+        return Outcome.TIMED_OUT, f"not over {_waiting_for(heard, answer)}"
+    if stream is not None and stream.status in ("timed_out", "rate_limited", "overloaded"):
+        return Outcome(stream.status), f"LLM: {stream.detail}"
+    if stream is not None and stream.status == "truncated":
+        return Outcome.TRUNCATED, stream.detail
+    if heard.ending == "nobody_spoke":
+        return Outcome.NO_SPEECH, None if facts.has_speech is False else "no speech was recognised"
+    if heard.ending == "stale" or (answer.stale_heard and not audible):
+        return Outcome.INTERRUPTED, "only a reply to half of what was said was heard"
+    if not has_text:
+        if stream is not None and stream.tool_calls:
+            return Outcome.TOOL_CALL, "the reply is a tool call without text"
+        return Outcome.EMPTY, "the reply has no text"
+    return Outcome.COMPLETED, None
+
+
+def _waiting_for(heard: Heard, answer: Answer) -> str:
+    attempt = answer.attempt
+    if attempt is None:
+        said = any(event.kind is Kind.TRANSCRIPT for event in heard.events)
+        return "and the turn was not ended" if said else "and no transcript came"
+    stream = attempt.stream
+    if stream is None:
+        return "and the language model was not asked"
+    if stream.running:
+        return "and the language model's stream was still open"
+    return "and the reply had not sounded"
+
+
+def _stream_fields(stream: StreamLog | None, timeline: Timeline) -> dict[str, Any]:
+    """What the stream says of the reply: deltas, counts, usage, tiers, attempts."""
+    if stream is None:
+        return {"estimated": False}
+    visible = stream.usage.visible_tokens if stream.usage else None
+    texts = [text for _, text in stream.deltas]
+    tokenizer = "o200k" if stream.served.get("tokenizer") == "o200k" else None
+    tokens, method, estimated = share_out(texts, visible, tokenizer)
+    slot = timeline.slot_start_ns
+    origin = timeline.at(Mark.SPEECH_END)
+    start = origin if origin is not None else min(timeline.marks.values(), default=stream.request_ns)
+    ended = stream.status == "ok" and stream.last_text_ns is not None
+    return {
+        "estimated": estimated,
+        "deltas": tuple(
+            (max(0, at - slot), len(text), count) for (at, text), count in zip(stream.deltas, tokens, strict=True)
+        )
+        if slot is not None
+        else (),
+        "token_count": method,
+        "reply_end_ns": _from_slot(timeline, stream.last_text_ns) if ended else None,
+        "usage": stream.usage,
+        "asked": stream.asked,
+        "served": stream.served,
+        "finish_reason": stream.finish_reason,
+        "attempts": tuple(
+            CallRecord(
+                request_ns=one.request_ns - start,
+                end_ns=None if one.end_ns is None else one.end_ns - start,
+                status=one.status,
+                detail=one.detail,
+            )
+            for one in stream.attempts
+        ),
+    }
+
+
+def _from_slot(timeline: Timeline, at: int | None) -> int | None:
+    start = timeline.slot_start_ns
+    return None if at is None or start is None else max(0, at - start)
+
+
+def _work(heard: Heard, stream: StreamLog | None) -> dict[str, float]:
+    spent: dict[str, float] = {}
+    for item in heard.work:
+        spent[item.name] = spent.get(item.name, 0.0) + ms(item.end_ns - item.start_ns)
+    if stream is not None and stream.end_ns is not None:
+        spent["llm_total"] = ms(stream.end_ns - stream.request_ns)
+    return spent
+
+
+def _flags(heard: Heard, answer: Answer, stream: StreamLog | None, estimated: bool) -> tuple[Flag, ...]:
+    found = []
+    if answer.cutoffs:
+        found.append(Flag.CUTOFF)
+    if stream is not None and stream.finish_reason in ("length", "max_tokens", "max_output_tokens"):
+        found.append(Flag.LENGTH)
+    if heard.playback.worst_late_ns > LATE_CHUNK_NS:
+        found.append(Flag.LATE_CHUNK)
+    if estimated:
+        found.append(Flag.COUNT_ESTIMATED)
+    return tuple(found)
+
+
+def _caveats(
+    facts: TurnFacts, heard: Heard, answer: Answer, timeline: Timeline, outcome: Outcome
+) -> tuple[str, ...]:
+    """Codes of what a reader should know of this turn."""
+    found = list(facts.caveats)
+    attempt = answer.attempt
+    stream = attempt.stream if attempt else None
+    if stream is not None:
+        found.extend(stream.caveats)
+        if stream.first_text_ns is not None and stream.tool_calls:
+            found.append("text_then_tool_call")
+    if outcome is Outcome.COMPLETED:
+        found.extend(f"missing_{mark.value}" for mark in timeline.missing())
+        if facts.has_speech is False:
+            found.append("answered_silence")
+    if attempt is not None:
+        late = [e for e in heard.events if e.kind is Kind.TRANSCRIPT and e.at_ns > attempt.turn_end_ns]
+        if late and outcome is Outcome.COMPLETED:
+            found.append("transcript_after_turn_end")
+    if "asr_fallback" in heard.notes:
+        found.append("asr_fallback")
+    return tuple(dict.fromkeys(found))

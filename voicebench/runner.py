@@ -1,0 +1,280 @@
+"""Run a plan: check everything first, load the models, warm up, then one record on disk for each turn."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Protocol
+
+from voicebench import environment
+from voicebench.audio.manifest import Sample
+from voicebench.errors import AudioProblem, BadRequest, VoicebenchError
+from voicebench.models.catalogue import load_catalogue
+from voicebench.models.resolve import resolve_llm
+from voicebench.models.store import Progress, ensure
+from voicebench.pipeline.build import StageSpecs, resolve
+from voicebench.plan import registry
+from voicebench.plan.config import Config
+from voicebench.plan.modes import Mode, find_mode
+from voicebench.plan.plan import PlannedTurn, expand
+from voicebench.stages.shared import Shared
+from voicebench.turns.journal import JournalWriter
+from voicebench.turns.records import TurnRecord
+from voicebench.turns.run_folder import ModeFacts, PlannedEntry, RunFolder
+from voicebench.turns.timeline import Anchor
+
+if TYPE_CHECKING:
+    from voicebench.audio.prepare import Prepared
+    from voicebench.pipeline.record import TurnFacts
+    from voicebench.pipeline.session import Session
+
+
+class Reporter(Protocol):
+    """Is told how a run goes on, for eyes."""
+
+    def phase(self, text: str) -> None:
+        """Something that takes a while begins."""
+
+    def begin(self, turns: int) -> None:
+        """The measured turns begin."""
+
+    def turn(self, record: TurnRecord) -> None:
+        """A measured turn is on disk."""
+
+    def warmup(self, record: TurnRecord) -> None:
+        """A warm-up turn is on disk."""
+
+
+@dataclass(frozen=True)
+class RunPlan:
+    """All that a run needs, checked: nothing has been loaded yet."""
+
+    config: Config
+    modes: tuple[Mode, ...]
+    samples: tuple[Sample, ...]
+    turns: tuple[PlannedTurn, ...]
+    specs: StageSpecs
+    model_ids: tuple[str, ...]
+    where: str = "configuration"
+
+    @property
+    def by_id(self) -> dict[str, Sample]:
+        """The samples by id."""
+        return {sample.id: sample for sample in self.samples}
+
+
+@dataclass(frozen=True)
+class RunOptions:
+    """How to run, beside what to run."""
+
+    out: Path | None = None
+    offline: bool = False
+    no_text: bool = False
+    environment: Mapping[str, str] = field(default_factory=lambda: dict(os.environ))
+
+
+def make_plan(
+    config: Config,
+    samples: Sequence[Sample],
+    *,
+    limit: int | None = None,
+    where: str = "configuration",
+    variables: Mapping[str, str] | None = None,
+) -> RunPlan:
+    """Check the request and expand it. Loads no model and opens no connection.
+
+    Raises BadRequest, MissingExtra, MissingKey or ModelFileProblem.
+    """
+    if not samples:
+        raise BadRequest("There are no samples to run.", "Name audio files or folders.")
+    chosen = tuple(samples[:limit]) if limit is not None else tuple(samples)
+    modes = tuple(find_mode(mode_id, config.own, where) for mode_id in config.modes)
+    specs = resolve(config, list(modes), where)
+    found = os.environ if variables is None else variables
+    wanted: list[str] = []
+    named = [(specs.asr, "ASR"), (specs.tts, "TTS"), (specs.turn, "The turn detector")]
+    named += [(stage, f"The mode {mode_id}") for mode_id, stage in specs.llm.items()]
+    for stage, name in named:
+        needs = stage.plugin.needs(stage.settings)
+        registry.require(needs, f"{name} ({stage.plugin.title})", found)
+        wanted.extend(needs.models)
+    for mode in modes:
+        if mode.api == "llama-cpp":
+            source = resolve_llm(mode.settings.get("model") or mode.model)
+            if source.model_id:
+                wanted.append(source.model_id)
+    turns = expand(
+        config.modes,
+        [sample.id for sample in chosen],
+        repeats=config.repeats,
+        seed=config.seed,
+        at_most=config.samples_per_mode,
+    )
+    return RunPlan(config, modes, chosen, tuple(turns), specs, tuple(dict.fromkeys(wanted)), where)
+
+
+async def run(
+    plan: RunPlan, options: RunOptions, reporter: Reporter, progress: Progress | None = None
+) -> RunFolder:
+    """Run all turns. Each is on disk when it is over; the run's folder opens at any instant.
+
+    Raises VoicebenchError where the run cannot begin. A turn that fails is a record, and the run goes on.
+    """
+    ensure(plan.model_ids, progress, options.offline)
+    folder = RunFolder.create(options.out)
+    folder.start([_entry(turn, plan.by_id[turn.sample]) for turn in plan.turns], **_facts(plan))
+    shared = Shared(log_folder=folder.path, offline=options.offline, environment=dict(options.environment))
+    done = False
+    try:
+        with (
+            folder.journal(no_text=options.no_text) as journal,
+            folder.warmup_journal(no_text=options.no_text) as warmups,
+        ):
+            bench = _Bench(plan, folder.id, shared, reporter)
+            try:
+                await bench.warm_up(warmups)
+                await bench.measure(journal)
+                done = True
+            finally:
+                await bench.close()
+    finally:
+        shared.close()
+        folder.finish(complete=done)
+    return folder
+
+
+def _entry(turn: PlannedTurn, sample: Sample) -> PlannedEntry:
+    return PlannedEntry(mode=turn.mode, sample=turn.sample, repeat=turn.repeat, anchor=Anchor(sample.anchor))
+
+
+def _facts(plan: RunPlan) -> dict[str, object]:
+    """What `run.json` says of a run beside its turns."""
+    catalogue = load_catalogue()
+    return {
+        "command": "batch",
+        "config": plan.config.model_dump(mode="json"),
+        "environment": environment.machine(),
+        "versions": environment.versions(),
+        "models": {
+            model_id: {file.name: file.sha256 for file in catalogue.get(model_id).files}
+            for model_id in plan.model_ids
+        },
+        "modes": {mode.id: _mode_facts(mode) for mode in plan.modes},
+        "budget_ms": plan.config.budget_ms,
+        "slots_ms": plan.config.slots_ms,
+    }
+
+
+def _mode_facts(mode: Mode) -> ModeFacts:
+    rate = mode.decode_rate_tok_s
+    return ModeFacts(
+        kind=mode.kind,
+        model=mode.model,
+        asked=mode.options,
+        published_decode_tok_s=None if rate is None else rate.value,
+        published_source=None if rate is None else rate.source,
+        assumed=rate is not None and rate.assumed,
+    )
+
+
+class _Bench:
+    """The sessions of a run, one per mode, opened when first needed and again when one is not healthy."""
+
+    def __init__(self, plan: RunPlan, run_id: str, shared: Shared, reporter: Reporter) -> None:
+        self._plan = plan
+        self._run_id = run_id
+        self._shared = shared
+        self._reporter = reporter
+        self._sessions: dict[str, Session] = {}
+        self._modes = {mode.id: mode for mode in plan.modes}
+
+    async def warm_up(self, journal: JournalWriter) -> None:
+        """Load every mode's models and run its warm-up turns, which are kept apart.
+
+        Raises VoicebenchError where a mode's pipeline cannot be built.
+        """
+        spoken = next(
+            (sample for sample in self._plan.samples if sample.has_speech is not False),
+            self._plan.samples[0],
+        )
+        for mode_id in self._plan.config.modes:
+            self._reporter.phase(f"Loading {mode_id}")
+            await self._session(mode_id)
+            for number in range(self._plan.config.warmup_turns):
+                self._reporter.phase(f"Warming up {mode_id}")
+                record = await self._turn(PlannedTurn(number, mode_id, spoken.id, number))
+                journal.append(record)
+                self._reporter.warmup(record)
+
+    async def measure(self, journal: JournalWriter) -> None:
+        """Run the planned turns one after the other."""
+        self._reporter.begin(len(self._plan.turns))
+        for planned in self._plan.turns:
+            record = await self._turn(planned)
+            journal.append(record)
+            self._reporter.turn(record)
+
+    async def close(self) -> None:
+        """End all sessions."""
+        sessions, self._sessions = list(self._sessions.values()), {}
+        for session in sessions:
+            await session.close()
+
+    async def _session(self, mode_id: str) -> Session:
+        """The mode's healthy session; one that is not is closed and built anew."""
+        from voicebench.pipeline.session import Session
+
+        session = self._sessions.get(mode_id)
+        if session is not None and session.healthy:
+            return session
+        if session is not None:
+            del self._sessions[mode_id]
+            await session.close()
+        session = Session(self._modes[mode_id], self._plan.specs, self._plan.config, self._shared)
+        await session.open()
+        self._sessions[mode_id] = session
+        return session
+
+    async def _turn(self, planned: PlannedTurn) -> TurnRecord:
+        """One turn, whatever happens in it. A wrong file or a stage that breaks is a failed record."""
+        from voicebench.audio.prepare import prepare
+        from voicebench.pipeline.record import failed_record, record
+
+        sample = self._plan.by_id[planned.sample]
+        try:
+            clip = await asyncio.to_thread(prepare, sample)
+        except AudioProblem as problem:
+            return failed_record(self._turn_facts(planned, sample, None), problem.what)
+        facts = self._turn_facts(planned, sample, clip)
+        try:
+            session = await self._session(planned.mode)
+            heard = await session.turn(clip.pcm, clip.speech_end_s, clip.has_speech)
+        except VoicebenchError as problem:
+            return failed_record(facts, problem.what)
+        except Exception as error:
+            if planned.mode in self._sessions:
+                self._sessions[planned.mode].healthy = False
+            return failed_record(facts, f"{type(error).__name__}: {' '.join(str(error).split())}"[:300])
+        return record(facts, heard)
+
+    def _turn_facts(self, planned: PlannedTurn, sample: Sample, clip: Prepared | None) -> TurnFacts:
+        from voicebench.pipeline.record import TurnFacts
+
+        return TurnFacts(
+            run=self._run_id,
+            index=planned.index,
+            repeat=planned.repeat,
+            mode=self._modes[planned.mode],
+            sample=sample.id,
+            anchor=Anchor(sample.anchor) if clip is None else clip.anchor,
+            condition=sample.condition,
+            has_speech=sample.has_speech if clip is None else clip.has_speech,
+            reference=sample.transcript,
+            acceptable=sample.answers,
+            language=sample.language,
+            caveats=() if clip is None else clip.caveats,
+            heard=self._plan.config.hear,
+        )
