@@ -339,7 +339,8 @@ def test_a_cache_that_is_no_folder_is_told(house: House) -> None:
         (
             "WARNING: Retrying (Retry(total=0)) after connection broken by 'NewConnectionError("
             "'<pip.HTTPSConnection object at 0x7f1>: Failed to establish a new connection: [Errno -3] "
-            "Temporary failure in name resolution')': /simple/x/\nERROR: No matching distribution found for x==1",
+            "Temporary failure in name resolution')': /simple/x/\n"
+            "ERROR: No matching distribution found for x==1",
             "No matching distribution found for x==1 (Failed to establish a new connection: [Errno -3] "
             "Temporary failure in name resolution)",
         ),
