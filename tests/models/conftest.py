@@ -9,7 +9,7 @@ import os
 import random
 import zipfile
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
@@ -93,7 +93,6 @@ class House:
     cache: Path
     wheels: Path
     catalogue_file: Path
-    environment: dict[str, str] = field(default_factory=dict)
 
     @property
     def catalogue(self) -> Catalogue:
