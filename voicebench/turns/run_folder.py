@@ -59,19 +59,24 @@ class PlannedEntry(_Kept):
     """Where its `speech_end` will come from, None where the plan does not know."""
 
 
+class PublishedFigure(_Kept):
+    """A figure that somebody published, or that is assumed because nobody did."""
+
+    value: float
+    source: str = ""
+    date: str = ""
+    assumed: bool = False
+
+
 class ModeFacts(_Kept):
-    """What is known of a mode before its first turn."""
+    """What is known of a mode before its first turn: those fields of a mode that reports use."""
 
     kind: ModeKind | None = None
     model: str | None = None
-    asked: dict[str, Any] = Field(default_factory=dict)
-    """Request options that name a speed, tier or effort."""
-    published_decode_tok_s: float | None = None
-    """Output tokens a second that the vendor, or who measured it, published. None: nobody did."""
-    published_source: str | None = None
-    """Where that figure stands."""
-    assumed: bool = False
-    """Is the figure ours, because nobody published one?"""
+    options: dict[str, Any] = Field(default_factory=dict)
+    """Request options that make the mode: speed, service tier, thinking, effort."""
+    decode_rate_tok_s: PublishedFigure | None = None
+    """Published output tokens a second. None: nobody published one."""
 
 
 class RunInfo(_Kept):
@@ -103,6 +108,8 @@ class RunInfo(_Kept):
     """p99 of what the harness itself adds to V2V; None until it is measured."""
     noise_floor_reason: str | None = "not measured in this run"
     """Why there is no noise floor; None where there is one."""
+    synthetic_samples: int | None = None
+    """How many of the samples were made by speech synthesis; None where nobody knows."""
     planned: tuple[PlannedEntry, ...] = ()
 
     model_config = ConfigDict(frozen=True, extra="allow", populate_by_name=True)
