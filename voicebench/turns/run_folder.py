@@ -59,24 +59,19 @@ class PlannedEntry(_Kept):
     """Where its `speech_end` will come from, None where the plan does not know."""
 
 
-class PublishedFigure(_Kept):
-    """A figure that somebody published, or that is assumed because nobody did."""
-
-    value: float
-    source: str = ""
-    date: str = ""
-    assumed: bool = False
-
-
 class ModeFacts(_Kept):
-    """What is known of a mode before its first turn: those fields of a mode that reports use."""
+    """What is known of a mode before its first turn."""
 
     kind: ModeKind | None = None
     model: str | None = None
-    options: dict[str, Any] = Field(default_factory=dict)
-    """Request options that make the mode: speed, service tier, thinking, effort."""
-    decode_rate_tok_s: PublishedFigure | None = None
-    """Published output tokens a second. None: nobody published one."""
+    asked: dict[str, Any] = Field(default_factory=dict)
+    """Request options that name a speed, tier or effort."""
+    published_decode_tok_s: float | None = None
+    """Output tokens a second that the vendor, or who measured it, published. None: nobody did."""
+    published_source: str | None = None
+    """Where that figure stands."""
+    assumed: bool = False
+    """Is the figure ours, because nobody published one?"""
 
 
 class RunInfo(_Kept):
