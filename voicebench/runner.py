@@ -35,6 +35,9 @@ if TYPE_CHECKING:
 class Reporter(Protocol):
     """Is told how a run goes on, for eyes."""
 
+    def opened(self, folder: RunFolder) -> None:
+        """The run's folder is there; from now on it opens at any instant."""
+
     def phase(self, text: str) -> None:
         """Something that takes a while begins."""
 
@@ -126,6 +129,7 @@ async def run(
     ensure(plan.model_ids, progress, options.offline)
     folder = RunFolder.create(options.out)
     folder.start([_entry(turn, plan.by_id[turn.sample]) for turn in plan.turns], **_facts(plan))
+    reporter.opened(folder)
     shared = Shared(log_folder=folder.path, offline=options.offline, environment=dict(options.environment))
     done = False
     try:

@@ -164,7 +164,8 @@ def _stream_fields(stream: StreamLog | None, timeline: Timeline) -> dict[str, An
     return {
         "estimated": estimated,
         "deltas": tuple(
-            (max(0, at - slot), len(text), count) for (at, text), count in zip(stream.deltas, tokens, strict=True)
+            (max(0, at - slot), len(text), count)
+            for (at, text), count in zip(stream.deltas, tokens, strict=True)
         )
         if slot is not None
         else (),

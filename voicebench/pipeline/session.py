@@ -26,6 +26,8 @@ from voicebench.turns.stream import StreamLog
 POLL_S = 0.02
 QUIET_S = 1.5
 """So long after the last sign of life a turn that nobody answers is over."""
+CLEAN_ENDINGS = ("answered", "no_reply", "nobody_spoke", "stale")
+"""After any other ending the pipeline is built anew, so that nothing of it reaches the next turn."""
 START_TIMEOUT_S = 60.0
 BARRIER_TIMEOUT_S = 3.0
 
@@ -183,8 +185,8 @@ class Session:
         """Stop what still speaks or thinks, and see that nothing of this turn reaches the next one."""
         parts = self._parts
         assert parts is not None
-        open_turn = _open_turn(heard.events)
-        if heard.ending in ("timed_out", "error") or open_turn:
+        broken = any(event.kind is Kind.ERROR for event in heard.events)
+        if heard.ending not in CLEAN_ENDINGS or broken or _open_turn(heard.events):
             self.healthy = False
             return
         await parts.source.broadcast_interruption()

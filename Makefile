@@ -1,0 +1,38 @@
+# make demo   set up from nothing and run the samples through the embedded stack: no key, no account
+# make test   set up and pass the tests
+
+PYTHON ?= $(shell for p in python3.13 python3.12 python3.11 python3; do \
+	command -v $$p >/dev/null 2>&1 && $$p -c 'import sys; sys.exit(not (3, 11) <= sys.version_info[:2] <= (3, 13))' 2>/dev/null \
+	&& { echo $$p; break; }; done)
+VENV := .venv
+BIN := $(VENV)/bin
+SETUP := $(VENV)/.set-up
+
+.PHONY: demo test lint types check-layers clean
+
+$(SETUP): pyproject.toml
+	@test -n "$(PYTHON)" || { echo "voicebench needs Python 3.11, 3.12 or 3.13; none was found." >&2; exit 2; }
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --editable '.[local,anthropic,av,dev]'
+	@touch $@
+
+demo: $(SETUP)
+	$(BIN)/voicebench models fetch
+	$(BIN)/voicebench batch
+
+test: $(SETUP) lint types check-layers
+	$(BIN)/voicebench models fetch
+	$(BIN)/python -m pytest
+
+lint: $(SETUP)
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+
+types: $(SETUP)
+	$(BIN)/mypy
+
+check-layers: $(SETUP)
+	$(BIN)/lint-imports
+
+clean:
+	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache build dist

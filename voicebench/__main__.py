@@ -1,0 +1,34 @@
+"""The command line: `voicebench`, or `python -m voicebench`."""
+
+from __future__ import annotations
+
+import sys
+
+from voicebench.errors import ExitStatus, VoicebenchError
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Run one command. Returns the exit status; a person's mistake is told in words, without a traceback."""
+    from voicebench.cli.app import run
+
+    try:
+        return run(sys.argv[1:] if arguments is None else arguments)
+    except VoicebenchError as problem:
+        sys.stderr.write(f"voicebench: {problem}\n")
+        return int(problem.exit_status)
+    except KeyboardInterrupt:
+        sys.stderr.write("voicebench: interrupted\n")
+        return int(ExitStatus.INTERRUPTED)
+    except BrokenPipeError:
+        # Whoever read our output has left; there is nobody to tell.
+        sys.stderr.close()
+        return int(ExitStatus.BAD_REQUEST)
+
+
+def script() -> None:
+    """The `voicebench` command of an installation."""
+    sys.exit(main())
+
+
+if __name__ == "__main__":
+    script()

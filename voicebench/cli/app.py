@@ -1,0 +1,59 @@
+"""The commands, each in a file of its own. Importing this loads no library beside typer."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import click
+import typer
+
+from voicebench import __version__
+from voicebench.cli import models
+from voicebench.cli.batch import batch
+from voicebench.cli.report import report
+from voicebench.errors import ExitStatus
+
+app = typer.Typer(
+    name="voicebench",
+    help="Measure voice agents on real audio: every turn held against the 800 ms budget.",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    rich_markup_mode=None,
+)
+
+
+def _show_version(wanted: bool) -> None:
+    if wanted:
+        typer.echo(f"voicebench {__version__}")
+        raise typer.Exit()
+
+
+@app.callback()
+def _root(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_show_version, is_eager=True, help="Print the version.")
+    ] = False,
+) -> None:
+    """Measure voice agents on real audio: every turn held against the 800 ms budget."""
+
+
+app.command()(batch)
+app.command()(report)
+app.add_typer(models.app, name="models")
+
+
+def run(arguments: list[str]) -> int:
+    """Run the command line `arguments`; returns the exit status. VoicebenchErrors pass through."""
+    command = typer.main.get_command(app)
+    try:
+        status = command.main(args=arguments, prog_name="voicebench", standalone_mode=False)
+    except click.exceptions.NoArgsIsHelpError as shown:
+        typer.echo(shown.format_message())
+        return int(ExitStatus.BAD_REQUEST)
+    except click.ClickException as problem:
+        problem.show()
+        return int(ExitStatus.BAD_REQUEST)
+    except click.Abort:
+        return int(ExitStatus.INTERRUPTED)
+    return status if isinstance(status, int) else int(ExitStatus.DONE)

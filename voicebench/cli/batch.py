@@ -1,0 +1,116 @@
+"""`voicebench batch`: turns over recorded audio."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from voicebench.errors import BadRequest, ExitStatus
+
+if TYPE_CHECKING:
+    from voicebench.plan.config import Config
+    from voicebench.turns.records import TurnRecord
+
+DEFAULT_CONFIG = Path("configs/default.yaml")
+
+
+def batch(
+    audio: Annotated[
+        list[Path] | None,
+        typer.Argument(metavar="[FILE|FOLDER]...", help="Audio to speak; none: audio_samples/."),
+    ] = None,
+    config: Annotated[
+        Path | None, typer.Option("--config", help="A YAML file; without it configs/default.yaml.")
+    ] = None,
+    mode: Annotated[
+        list[str] | None, typer.Option("--mode", help="A mode's id, instead of the config's; repeatable.")
+    ] = None,
+    repeats: Annotated[int | None, typer.Option("--repeats", min=1, help="Times each sample is run.")] = None,
+    limit: Annotated[int | None, typer.Option("--limit", min=1, help="At most so many samples.")] = None,
+    seed: Annotated[int | None, typer.Option("--seed", help="Orders the turns.")] = None,
+    out: Annotated[
+        Path | None, typer.Option("--out", help="The run's folder, absent or empty; else runs/<time>.")
+    ] = None,
+    offline: Annotated[bool, typer.Option("--offline", help="Fetch nothing.")] = False,
+    no_text: Annotated[
+        bool, typer.Option("--no-text", help="Leave transcripts and replies out of the run folder.")
+    ] = False,
+    quiet: Annotated[bool, typer.Option("--quiet", help="No progress, only the result.")] = False,
+    verbose: Annotated[bool, typer.Option("--verbose", help="A waterfall under each turn.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print the report as one JSON object.")] = False,
+) -> None:
+    """Speak recorded audio to the agent and measure every turn."""
+    import asyncio
+
+    from voicebench.audio.samples import default_folder, find_samples
+    from voicebench.cli.result import show_run
+    from voicebench.cli.screen import Screen
+    from voicebench.runner import RunOptions, make_plan, run
+
+    settings, where = _config(config)
+    changes: dict[str, object] = {
+        name: value
+        for name, value in {"modes": tuple(mode) if mode else None, "repeats": repeats, "seed": seed}.items()
+        if value is not None
+    }
+    settings = _changed(settings, changes)
+    samples = find_samples(audio if audio else [default_folder()])
+    plan = make_plan(settings, samples, limit=limit, where=where)
+    screen = Screen(quiet=quiet, verbose=verbose, budget_ms=settings.budget_ms)
+    interrupted = False
+    try:
+        with screen:
+            asyncio.run(
+                run(plan, RunOptions(out=out, offline=offline, no_text=no_text), screen, screen.fetch)
+            )
+    except KeyboardInterrupt:
+        interrupted = True
+    if screen.folder is None:
+        raise typer.Exit(ExitStatus.INTERRUPTED)
+    show_run(screen.folder, as_json=as_json)
+    if interrupted:
+        raise typer.Exit(ExitStatus.INTERRUPTED)
+    raise typer.Exit(status_of(screen.records))
+
+
+def status_of(records: list[TurnRecord]) -> ExitStatus:
+    """4 where a turn went wrong, else 0."""
+    from voicebench.turns.records import Outcome
+
+    wrong = {
+        Outcome.FAILED,
+        Outcome.TIMED_OUT,
+        Outcome.OVERLOADED,
+        Outcome.RATE_LIMITED,
+        Outcome.TRUNCATED,
+    }
+    for record in records:
+        unheard = record.outcome is Outcome.NO_SPEECH and record.speech_in_sample is not False
+        if record.outcome in wrong or unheard:
+            return ExitStatus.TURNS_FAILED
+    return ExitStatus.DONE
+
+
+def _config(path: Path | None) -> tuple[Config, str]:
+    """The configuration and what to call it in messages."""
+    from voicebench.plan.config import Config, load_config
+
+    if path is not None:
+        return load_config(path), str(path)
+    if DEFAULT_CONFIG.is_file():
+        return load_config(DEFAULT_CONFIG), str(DEFAULT_CONFIG)
+    return Config(), "the built-in configuration"
+
+
+def _changed(settings: Config, changes: dict[str, object]) -> Config:
+    """The configuration with what the command line says instead."""
+    from voicebench.plan.config import Config, validated
+
+    if not changes:
+        return settings
+    repeated = changes.get("modes")
+    if isinstance(repeated, tuple) and len(set(repeated)) < len(repeated):
+        raise BadRequest("--mode names a mode twice.")
+    return validated(Config, {**settings.model_dump(), **changes}, "command line")
