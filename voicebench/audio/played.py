@@ -22,7 +22,9 @@ class Run:
     pieces: list[NDArray[np.int16]] = field(default_factory=list)
     count: int = 0
     sounding: list[bool] = field(default_factory=list)
-    """For each whole 5 ms window from the start: is sound present?"""
+    """For each whole 5 ms window, and after a cut for the one that was cut: is there sound?"""
+    closed: bool = False
+    """Was it cut? Then nothing is added any more."""
     _tail: NDArray[np.int16] = field(default_factory=lambda: np.zeros(0, dtype=np.int16))
 
     def instant(self, sample: int) -> int:
@@ -47,7 +49,8 @@ class Run:
         self._tail = joined[whole:]
 
     def cut(self, at_ns: int) -> None:
-        """Drop what would sound after `at_ns`."""
+        """Drop what would sound after `at_ns`, and take no more."""
+        self.closed = True
         keep = max(0, -(-(at_ns - self.start_ns) * self.sample_rate // NS_PER_S))
         if keep >= self.count:
             return
@@ -55,8 +58,7 @@ class Run:
         self.pieces = [joined]
         self.count = int(joined.size)
         width = window_samples(self.sample_rate)
-        self.sounding = self.sounding[: self.count // width]
-        self._tail = joined[len(self.sounding) * width :]
+        self.sounding = self.sounding[: -(-self.count // width)]
 
     def sound_instants(self) -> list[tuple[int, int]]:
         """Start and end in ns of each unbroken sound."""
@@ -79,7 +81,7 @@ class Played:
     def write(self, samples: NDArray[np.int16], sample_rate: int, now_ns: int) -> None:
         """Play `samples` as soon as what is there has sounded, at once where there is nothing."""
         last = self.runs[-1] if self.runs else None
-        if last is None or last.sample_rate != sample_rate or now_ns > last.end_ns:
+        if last is None or last.closed or last.sample_rate != sample_rate or now_ns > last.end_ns:
             start = now_ns if last is None else max(now_ns, last.end_ns)
             last = Run(start, sample_rate)
             self.runs.append(last)

@@ -11,6 +11,7 @@ from voicebench.plan.modes import Mode
 from voicebench.plan.registry import Plugin
 from voicebench.stages.llm import Tap
 from voicebench.stages.shared import Shared, WorkLog
+from voicebench.stages.vad import build_vad
 
 DEFAULT_RATE = 24_000
 
@@ -71,8 +72,6 @@ def build(mode: Mode, specs: StageSpecs, config: Config, shared: Shared, work: W
     from voicebench.stages.quiet import hush_pipecat
 
     hush_pipecat()
-    from pipecat.audio.vad.silero import SileroVADAnalyzer
-    from pipecat.audio.vad.vad_analyzer import VADParams
     from pipecat.pipeline.pipeline import Pipeline
     from pipecat.pipeline.worker import PipelineParams, PipelineWorker
     from pipecat.processors.aggregators.llm_context import LLMContext
@@ -94,20 +93,12 @@ def build(mode: Mode, specs: StageSpecs, config: Config, shared: Shared, work: W
 
     source, sink = FileSource(), PlaySink(rate)
     context = LLMContext()
-    vad = config.vad
     pair = LLMContextAggregatorPair(
         context,
         user_params=LLMUserAggregatorParams(
             user_turn_strategies=strategies,
             empty_user_turn=None,
-            vad_analyzer=SileroVADAnalyzer(
-                params=VADParams(
-                    confidence=vad.confidence,
-                    start_secs=vad.start_secs,
-                    stop_secs=vad.stop_secs,
-                    min_volume=vad.min_volume,
-                )
-            ),
+            vad_analyzer=build_vad(config.vad),
         ),
     )
     observer = TurnObserver(tts)

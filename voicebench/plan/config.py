@@ -42,8 +42,10 @@ class PluginSpec(BaseModel):
 
 
 class Vad(Settings):
-    """Voice activity detection (Silero, as pipecat ships it)."""
+    """Voice activity detection: at each moment, is there a voice?"""
 
+    kind: Literal["silero", "energy"] = "silero"
+    """Silero as pipecat ships it, or plain energy (for tones and calibration)."""
     start_secs: float = Field(0.2, ge=0.0, le=2.0)
     """Speech must last this long before it counts."""
     stop_secs: float = Field(0.2, ge=0.0, le=5.0)

@@ -42,7 +42,7 @@ def build(mode: Mode, settings: LlamaSettings, conversation: Conversation, share
     chat = ChatSettings(
         base_url=base_url,
         tokens_field="max_tokens",
-        extra={"temperature": 0.0, "seed": 1, "extra_body": {"cache_prompt": True, "repeat_penalty": 1.1}},
+        extra={"temperature": 0.0, "seed": 1, "extra_body": {"cache_prompt": True}},
     )
     return chat_service(mode, chat, conversation, tap, client)
 
