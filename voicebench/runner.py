@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -11,7 +12,7 @@ from typing import TYPE_CHECKING, Protocol
 
 from voicebench import environment
 from voicebench.audio.manifest import Sample
-from voicebench.errors import AudioProblem, BadRequest, VoicebenchError
+from voicebench.errors import AudioProblem, BadRequest, RunProblem, VoicebenchError
 from voicebench.models.catalogue import load_catalogue
 from voicebench.models.resolve import resolve_llm
 from voicebench.models.store import Progress, ensure
@@ -23,13 +24,13 @@ from voicebench.plan.plan import PlannedTurn, expand
 from voicebench.stages.shared import Shared
 from voicebench.turns.journal import JournalWriter
 from voicebench.turns.records import TurnRecord
-from voicebench.turns.run_folder import ModeFacts, PlannedEntry, RunFolder
+from voicebench.turns.run_folder import AUDIO_FOLDER, ModeFacts, PlannedEntry, RunFolder
 from voicebench.turns.timeline import Anchor
 
 if TYPE_CHECKING:
     from voicebench.audio.prepare import Prepared
     from voicebench.pipeline.record import TurnFacts
-    from voicebench.pipeline.session import Session
+    from voicebench.pipeline.session import Heard, Session
 
 
 class Reporter(Protocol):
@@ -74,9 +75,14 @@ class RunOptions:
     """How to run, beside what to run."""
 
     out: Path | None = None
+    resume: Path | None = None
+    """The folder of a run to go on with; `out` is then not looked at."""
+    keep_audio: bool = False
     offline: bool = False
     no_text: bool = False
     environment: Mapping[str, str] = field(default_factory=lambda: dict(os.environ))
+    request: Mapping[str, object] = field(default_factory=dict)
+    """What was asked for beside the config, kept so that the run can be resumed."""
 
 
 def make_plan(
@@ -127,8 +133,7 @@ async def run(
     Raises VoicebenchError where the run cannot begin. A turn that fails is a record, and the run goes on.
     """
     ensure(plan.model_ids, progress, options.offline)
-    folder = RunFolder.create(options.out)
-    folder.start([_entry(turn, plan.by_id[turn.sample]) for turn in plan.turns], **_facts(plan))
+    folder, turns = _open(plan, options)
     reporter.opened(folder)
     shared = Shared(log_folder=folder.path, offline=options.offline, environment=dict(options.environment))
     done = False
@@ -137,10 +142,12 @@ async def run(
             folder.journal(no_text=options.no_text) as journal,
             folder.warmup_journal(no_text=options.no_text) as warmups,
         ):
-            bench = _Bench(plan, folder.id, shared, reporter)
+            bench = _Bench(plan, folder, shared, reporter, options.keep_audio)
             try:
-                await bench.warm_up(warmups)
-                await bench.measure(journal)
+                if turns:
+                    await bench.warm_up(warmups)
+                    await bench.calibrate()
+                    await bench.measure(turns, journal)
                 done = True
             finally:
                 await bench.close()
@@ -148,6 +155,19 @@ async def run(
         shared.close()
         folder.finish(complete=done)
     return folder
+
+
+def _open(plan: RunPlan, options: RunOptions) -> tuple[RunFolder, list[PlannedTurn]]:
+    """The run's folder, new or resumed, and the turns that are still to be run."""
+    if options.resume is None:
+        folder = RunFolder.create(options.out)
+        entries = [_entry(turn, plan.by_id[turn.sample]) for turn in plan.turns]
+        folder.start(entries, **_facts(plan), request=dict(options.request))
+        return folder, list(plan.turns)
+    folder = RunFolder.open(options.resume)
+    done = {(one.mode, one.sample, one.repeat) for one in folder.turns().records}
+    left = [turn for turn in plan.turns if (turn.mode, turn.sample, turn.repeat) not in done]
+    return folder, left
 
 
 def _entry(turn: PlannedTurn, sample: Sample) -> PlannedEntry:
@@ -184,14 +204,22 @@ def _mode_facts(mode: Mode) -> ModeFacts:
     )
 
 
+def _file_safe(name: str) -> str:
+    """A sample's or a mode's name with nothing in it that a file name could not hold."""
+    return re.sub(r"[^A-Za-z0-9.]+", "-", name).strip("-.")[:60] or "x"
+
+
 class _Bench:
     """The sessions of a run, one per mode, opened when first needed and again when one is not healthy."""
 
-    def __init__(self, plan: RunPlan, run_id: str, shared: Shared, reporter: Reporter) -> None:
+    def __init__(
+        self, plan: RunPlan, folder: RunFolder, shared: Shared, reporter: Reporter, keep_audio: bool
+    ) -> None:
         self._plan = plan
-        self._run_id = run_id
+        self._folder = folder
         self._shared = shared
         self._reporter = reporter
+        self._keep_audio = keep_audio
         self._sessions: dict[str, Session] = {}
         self._modes = {mode.id: mode for mode in plan.modes}
 
@@ -213,11 +241,27 @@ class _Bench:
                 journal.append(record)
                 self._reporter.warmup(record)
 
-    async def measure(self, journal: JournalWriter) -> None:
+    async def calibrate(self) -> None:
+        """Measure what the harness itself adds, and write it into `run.json`."""
+        turns = self._plan.config.calibration_turns
+        if not turns:
+            return
+        from voicebench.pipeline.calibrate import calibrate
+
+        self._reporter.phase("Calibrating")
+        found = await calibrate(turns)
+        floor = found.noise_floor_ms
+        self._folder.update(
+            noise_floor_ms=floor,
+            noise_floor_reason=None if floor is not None else "no calibration turn gave a latency",
+            calibration=found.to_dict(),
+        )
+
+    async def measure(self, turns: Sequence[PlannedTurn], journal: JournalWriter) -> None:
         """Run the planned turns one after the other."""
-        self._reporter.begin(len(self._plan.turns))
-        for planned in self._plan.turns:
-            record = await self._turn(planned)
+        self._reporter.begin(len(turns))
+        for planned in turns:
+            record = await self._turn(planned, keep_audio=self._keep_audio)
             journal.append(record)
             self._reporter.turn(record)
 
@@ -242,7 +286,7 @@ class _Bench:
         self._sessions[mode_id] = session
         return session
 
-    async def _turn(self, planned: PlannedTurn) -> TurnRecord:
+    async def _turn(self, planned: PlannedTurn, *, keep_audio: bool = False) -> TurnRecord:
         """One turn, whatever happens in it. A wrong file or a stage that breaks is a failed record."""
         from voicebench.audio.prepare import prepare
         from voicebench.pipeline.record import failed_record, record
@@ -262,13 +306,39 @@ class _Bench:
             if planned.mode in self._sessions:
                 self._sessions[planned.mode].healthy = False
             return failed_record(facts, f"{type(error).__name__}: {' '.join(str(error).split())}"[:300])
-        return record(facts, heard)
+        made = record(facts, heard)
+        return await asyncio.to_thread(self._recorded, made, clip, heard) if keep_audio else made
+
+    def _recorded(self, made: TurnRecord, clip: Prepared, heard: Heard) -> TurnRecord:
+        """The record with the turn's recording on disk and the waveform's own figure beside ours."""
+        from voicebench.audio.prepare import PIPELINE_RATE
+        from voicebench.audio.reconcile import second_opinion
+        from voicebench.audio.recorder import record, write
+
+        recording = record(clip.pcm, PIPELINE_RATE, heard.playback.start_ns, heard.played)
+        name = f"{made.turn:05d}-{_file_safe(made.sample)}-{_file_safe(made.mode)}-r{made.repeat}.flac"
+        try:
+            write(recording, self._folder.audio_folder() / name)
+        except OSError as error:
+            raise RunProblem(f"The recording {name} cannot be written: {error}.") from error
+        opinion = second_opinion(recording)
+        caveats = made.caveats
+        if made.measured and opinion.disagrees(made.voice_to_voice_ms):
+            caveats = (*caveats, "waveform_disagrees")
+        return made.model_copy(
+            update={
+                "audio": f"{AUDIO_FOLDER}/{name}",
+                "waveform_v2v_ms": opinion.voice_to_voice_ms,
+                "waveform_certain": opinion.certain,
+                "caveats": caveats,
+            }
+        )
 
     def _turn_facts(self, planned: PlannedTurn, sample: Sample, clip: Prepared | None) -> TurnFacts:
         from voicebench.pipeline.record import TurnFacts
 
         return TurnFacts(
-            run=self._run_id,
+            run=self._folder.id,
             index=planned.index,
             repeat=planned.repeat,
             mode=self._modes[planned.mode],

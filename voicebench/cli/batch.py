@@ -33,6 +33,12 @@ def batch(
     out: Annotated[
         Path | None, typer.Option("--out", help="The run's folder, absent or empty; else runs/<time>.")
     ] = None,
+    keep_audio: Annotated[
+        bool, typer.Option("--keep-audio", help="Keep a stereo recording of each turn, and check against it.")
+    ] = False,
+    resume: Annotated[
+        Path | None, typer.Option("--resume", help="Go on with the run in this folder.", metavar="RUN")
+    ] = None,
     offline: Annotated[bool, typer.Option("--offline", help="Fetch nothing.")] = False,
     no_text: Annotated[
         bool, typer.Option("--no-text", help="Leave transcripts and replies out of the run folder.")
@@ -49,22 +55,31 @@ def batch(
     from voicebench.cli.screen import Screen
     from voicebench.runner import RunOptions, make_plan, run
 
-    settings, where = _config(config)
-    changes: dict[str, object] = {
-        name: value
-        for name, value in {"modes": tuple(mode) if mode else None, "repeats": repeats, "seed": seed}.items()
-        if value is not None
-    }
-    settings = _changed(settings, changes)
-    samples = find_samples(audio if audio else [default_folder()])
+    if resume is not None:
+        given = {"audio": audio, "--config": config, "--mode": mode, "--repeats": repeats, "--out": out}
+        given |= {"--limit": limit, "--seed": seed}
+        _refuse_beside_resume([name for name, value in given.items() if value is not None])
+        settings, where, audio, limit = _resumed(resume)
+    else:
+        settings, where = _config(config)
+        changes = {"modes": tuple(mode) if mode else None, "repeats": repeats, "seed": seed}
+        settings = _changed(settings, {name: value for name, value in changes.items() if value is not None})
+    sources = [path.absolute() for path in audio] if audio else [default_folder().absolute()]
+    samples = find_samples(sources)
     plan = make_plan(settings, samples, limit=limit, where=where)
     screen = Screen(quiet=quiet, verbose=verbose, budget_ms=settings.budget_ms)
     interrupted = False
     try:
         with screen:
-            asyncio.run(
-                run(plan, RunOptions(out=out, offline=offline, no_text=no_text), screen, screen.fetch)
+            options = RunOptions(
+                out=out,
+                resume=resume,
+                keep_audio=keep_audio,
+                offline=offline,
+                no_text=no_text,
+                request={"audio": [str(path) for path in sources], "limit": limit},
             )
+            asyncio.run(run(plan, options, screen, screen.fetch))
     except KeyboardInterrupt:
         interrupted = True
     if screen.folder is None:
@@ -91,6 +106,33 @@ def status_of(records: list[TurnRecord]) -> ExitStatus:
         if record.outcome in wrong or unheard:
             return ExitStatus.TURNS_FAILED
     return ExitStatus.DONE
+
+
+def _refuse_beside_resume(given: list[str]) -> None:
+    if given:
+        raise BadRequest(
+            f"--resume goes on with a run as it was asked for; it takes no {', '.join(given)}.",
+            "Leave these out, or start a new run.",
+        )
+
+
+def _resumed(folder: Path) -> tuple[Config, str, list[Path], int | None]:
+    """What the run in `folder` was asked for: configuration, its name, audio, limit."""
+    from voicebench.errors import RunProblem
+    from voicebench.plan.config import Config, validated
+    from voicebench.turns.run_folder import RunFolder
+
+    info = RunFolder.open(folder).info()
+    request = info.model_extra.get("request") if info.model_extra else None
+    if not isinstance(request, dict) or not request.get("audio"):
+        raise RunProblem(f"{folder} does not say which audio it was run on.", "Start a new run.")
+    limit = request.get("limit")
+    return (
+        validated(Config, info.config, f"{folder}/run.json"),
+        str(folder),
+        [Path(path) for path in request["audio"]],
+        limit if isinstance(limit, int) else None,
+    )
 
 
 def _config(path: Path | None) -> tuple[Config, str]:

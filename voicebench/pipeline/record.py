@@ -7,6 +7,7 @@ from typing import Any
 
 from voicebench.clock import NS_PER_MS, ms
 from voicebench.pipeline import marks
+from voicebench.pipeline.contamination import limited
 from voicebench.pipeline.marks import Answer
 from voicebench.pipeline.observer import Kind
 from voicebench.pipeline.session import Heard
@@ -98,6 +99,8 @@ def record(facts: TurnFacts, heard: Heard) -> TurnRecord:
         language=heard.notes.get("language"),
         language_probability=heard.notes.get("language_probability"),
         lag_ms=ms(heard.lag_ns),
+        cpu_busy=heard.load.busy,
+        cpu_stolen=heard.load.stolen,
         caveats=_caveats(facts, heard, answer, timeline, outcome),
         **told,
     )
@@ -203,6 +206,8 @@ def _work(heard: Heard, stream: StreamLog | None) -> dict[str, float]:
 
 def _flags(heard: Heard, answer: Answer, stream: StreamLog | None, estimated: bool) -> tuple[Flag, ...]:
     found = []
+    if limited(ms(heard.lag_ns), heard.load) is not None:
+        found.append(Flag.CLIENT_LIMITED)
     if answer.cutoffs:
         found.append(Flag.CUTOFF)
     if stream is not None and stream.finish_reason in ("length", "max_tokens", "max_output_tokens"):

@@ -14,6 +14,7 @@ from voicebench.audio.played import Played
 from voicebench.clock import NS_PER_S, now_ns
 from voicebench.pipeline import marks
 from voicebench.pipeline.build import Parts, StageSpecs, build
+from voicebench.pipeline.contamination import Load, load_between, ticks
 from voicebench.pipeline.lag import LagMeter
 from voicebench.pipeline.marks import Attempt
 from voicebench.pipeline.observer import BarrierFrame, Event, Kind
@@ -46,6 +47,7 @@ class Heard:
     work: list[Work] = field(default_factory=list)
     notes: dict[str, Any] = field(default_factory=dict)
     lag_ns: int = 0
+    load: Load = field(default_factory=lambda: Load(None, None, None))
 
     def attempts(self) -> list[Attempt]:
         """The turn's attempts in order."""
@@ -140,6 +142,7 @@ class Session:
         parts.observer.begin_turn()
         parts.sink.begin_turn()
         parts.context.set_messages([])
+        before = ticks()
         playback: Playback = parts.source.play(clip)
         heard = Heard(
             playback=playback,
@@ -154,6 +157,7 @@ class Session:
         finally:
             await parts.source.quiet()
         heard.lag_ns = self._lag.take()
+        heard.load = load_between(before, ticks())
         await self._settle(heard)
         heard.events = list(parts.observer.events)
         heard.streams = self._tap.take()

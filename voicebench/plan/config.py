@@ -80,6 +80,8 @@ class Config(Settings):
     """Turns per mode before the measured ones; kept apart in warmup.jsonl."""
     turn_timeout_s: float = Field(20.0, gt=0)
     """A turn that has not ended this long after its audio has ended is `timed_out`."""
+    calibration_turns: int = Field(10, ge=0)
+    """Scripted turns before the run that measure the harness itself; 0 leaves the noise floor unmeasured."""
     hear: Hear = "clause"
     """How much of a reply is let sound before the next turn."""
     asr: PluginSpec = PluginSpec(kind="whisper")

@@ -158,12 +158,18 @@ class TurnRecord(Frozen):
     usd: float | None = None
     lag_ms: float | None = None
     """The longest delay of the event loop during the turn."""
+    cpu_busy: float | None = None
+    """Share of the machine's processor time in use during the turn, 0 to 1."""
+    cpu_stolen: float | None = None
+    """Share that other guests of the host took."""
     heard: str | None = None
     """How much of the reply was let sound: onset, clause or reply."""
     audio: str | None = None
     """Path of the kept recording, relative to the run folder."""
     waveform_v2v_ms: float | None = None
     """Voice-to-voice latency found in the recording alone."""
+    waveform_certain: bool | None = None
+    """Does the waveform analyser trust both edges of that figure?"""
     pipecat_ms: dict[str, float] = Field(default_factory=dict)
     """What pipecat's own metrics say of this turn: a cross-check."""
     caveats: tuple[str, ...] = ()
