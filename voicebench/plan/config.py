@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import difflib
+import reprlib
 from pathlib import Path
-from typing import Any, Literal, Self, TypeVar
+from typing import Annotated, Any, Literal, Self, TypeVar
 
 import yaml
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
@@ -23,9 +24,9 @@ SYSTEM_PROMPT = (
 
 
 class Settings(BaseModel):
-    """A part of the configuration: immutable, and an unknown key is an error."""
+    """A part of the configuration: immutable, finite numbers only, and an unknown key is an error."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
+    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
 
 
 class PluginSpec(BaseModel):
@@ -67,11 +68,11 @@ class Config(Settings):
     name: str = "default"
     budget_ms: float = Field(800.0, gt=0)
     """Voice-to-voice latency is held against this."""
-    slots_ms: tuple[float, ...] = (400.0, 500.0)
+    slots_ms: tuple[Annotated[float, Field(gt=0)], ...] = (400.0, 500.0)
     """Nominal LLM slots to report, beside the residual one."""
     modes: tuple[str, ...] = ("local/smollm2-135m",)
     own_modes: tuple[Mode, ...] = ()
-    samples_per_mode: dict[str, int] = Field(default_factory=dict)
+    samples_per_mode: dict[str, Annotated[int, Field(ge=0)]] = Field(default_factory=dict)
     """At most so many samples for this mode; without an entry all of them."""
     repeats: int = Field(1, ge=1)
     seed: int = 7
@@ -94,9 +95,10 @@ class Config(Settings):
     def _consistent(self) -> Self:
         if not self.modes:
             raise ValueError("modes: at least one mode is needed")
-        repeated = {mode for mode in self.modes if self.modes.count(mode) > 1}
-        if repeated:
-            raise ValueError(f"modes: named twice: {', '.join(sorted(repeated))}")
+        for key, names in (("modes", self.modes), ("own_modes", tuple(mode.id for mode in self.own_modes))):
+            repeated = {name for name in names if names.count(name) > 1}
+            if repeated:
+                raise ValueError(f"{key}: named twice: {', '.join(sorted(repeated))}")
         return self
 
     @property
@@ -118,7 +120,8 @@ def load_config(path: Path) -> Config:
         raise BadRequest(f"{path} cannot be read: {error}") from None
     try:
         raw = yaml.safe_load(text)
-    except yaml.YAMLError as error:
+    except (yaml.YAMLError, ValueError, RecursionError) as error:
+        # Besides its own errors the loader lets through what an impossible date or endless nesting raises.
         raise BadRequest(f"{path} is not valid YAML: {' '.join(str(error).split())}") from None
     if raw is None:
         raw = {}
@@ -144,14 +147,28 @@ def _told(model: type[BaseModel], error: ValidationError) -> list[str]:
             near = difflib.get_close_matches(str(problem["loc"][-1]), known, n=1, cutoff=0.5)
             hint = f" Did you mean {near[0]!r}?" if near else ""
             lines.append(f"unknown key {key!r}.{hint} Known keys: {', '.join(known)}.")
+        elif not problem["loc"]:
+            lines.append(problem["msg"].removeprefix("Value error, "))
         else:
-            value = "" if problem["type"] == "missing" else f" (got {problem['input']!r})"
-            lines.append(f"{key}: {problem['msg'].removeprefix('Value error, ')}{value}")
+            value = "" if problem["type"] == "missing" else f" (got {_SHORT.repr(problem['input'])})"
+            message = _IN_YAML.get(problem["type"], problem["msg"].removeprefix("Value error, "))
+            lines.append(f"{key}: {message}{value}")
     return lines
 
 
+_SHORT = reprlib.Repr()
+_SHORT.maxstring = _SHORT.maxother = 80
+
+_IN_YAML = {
+    "tuple_type": "Input should be a list",
+    "model_type": "Input should be keys and values",
+    "dict_type": "Input should be keys and values",
+}
+"""What a wrong type is called in a YAML file, where the validator speaks of Python's types."""
+
+
 def _fields_at(model: type[BaseModel], location: tuple[int | str, ...]) -> list[str]:
-    """The field names of the (nested) model at `location`."""
+    """The keys of the (nested) model at `location`, as they are written in a file."""
     current: Any = model
     for part in location:
         annotation = getattr(current, "model_fields", {}).get(part)
@@ -160,4 +177,5 @@ def _fields_at(model: type[BaseModel], location: tuple[int | str, ...]) -> list[
         current = annotation.annotation
         arguments = getattr(current, "__args__", ())
         current = next((item for item in arguments if hasattr(item, "model_fields")), current)
-    return sorted(getattr(current, "model_fields", {}))
+    fields = getattr(current, "model_fields", {})
+    return sorted(field.alias or name for name, field in fields.items())

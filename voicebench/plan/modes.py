@@ -17,7 +17,7 @@ Status = Literal["available", "preview", "retired", "partner-only"]
 class Published(BaseModel):
     """A figure and where it comes from. `assumed` marks one that nobody published."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
+    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
 
     value: float
     source: str
@@ -28,7 +28,7 @@ class Published(BaseModel):
 class Price(BaseModel):
     """Dollars per million tokens."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
+    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
 
     input: float
     output: float

@@ -93,7 +93,10 @@ def find(point: str, kind: str, where: str = "") -> Plugin:
                 break
             else:
                 raise _unknown(point, kind, where)
-    except ImportError as error:
+    except BadRequest:
+        raise
+    except Exception as error:
+        # An import runs another package's code, which may raise anything.
         raise BadRequest(f"{where or point}: the kind {kind!r} cannot be loaded: {error}") from error
     if not isinstance(found, Plugin):
         raise BadRequest(
