@@ -171,6 +171,21 @@ def _broken(kind: str | None, error: BaseException) -> str:
     return what if kind == "mp3" else f"{what} ({_reason(error)})"
 
 
+class _AvFile:
+    """`file` for PyAV: FFmpeg is told of an impossible seek, where Python's exception would go to stderr."""
+
+    def __init__(self, file: BinaryIO) -> None:
+        self.read, self.tell = file.read, file.tell
+        self._seek = file.seek
+
+    def seek(self, offset: int, whence: int = 0) -> int:
+        """As any file's, but -1 where it fails."""
+        try:
+            return self._seek(offset, whence)
+        except (OSError, ValueError, OverflowError):
+            return -1
+
+
 class _AvReader:
     """PyAV: FFmpeg's demuxers and decoders, the demuxer named, so that no playlist can name other files."""
 
@@ -199,12 +214,14 @@ class _AvReader:
     def open(cls, av: Any, file: BinaryIO, kind: str, refusal: NotReadable | None) -> Iterator[_AvReader]:
         """Open `file` as the container `kind`. Raises NotReadable, `refusal` where there was one before."""
         try:
-            container = av.open(file, mode="r", format=kind, metadata_errors="replace")
-        except (av.error.FFmpegError, ValueError) as error:
+            container = av.open(_AvFile(file), mode="r", format=kind, metadata_errors="replace")
+        except Exception as error:  # PyAV lets errors of many kinds out, its own and Python's
             raise refusal or NotReadable(f"its {kind} header is broken ({_av_reason(error)})") from error
         with container:
             if not container.streams.audio:
                 raise NotReadable(f"a {kind} file without a sound track")
+            if container.streams.audio[0].codec_context is None:
+                raise refusal or NotReadable(f"a {kind} file whose sound is in an unknown coding")
             reader = cls(av, container, container.streams.audio[0], kind)
             if not 0 < reader.channels <= MAX_CHANNELS:
                 raise refusal or NotReadable(f"a {kind} file whose header gives {reader.channels} channels")
@@ -214,21 +231,26 @@ class _AvReader:
         """See Reader."""
         try:
             # One sample format, rate and layout throughout, whatever the stream changes to on its way.
+            # Interleaved: PyAV miscounts the planes of planar frames with many channels.
             to_float = self._av.AudioResampler(
-                format="fltp", layout=self._stream.codec_context.layout.name, rate=self.sample_rate
+                format="flt", layout=self._stream.codec_context.layout.name, rate=self.sample_rate
             )
             for frame in self._container.decode(self._stream):
                 for even in to_float.resample(frame):
-                    yield _frames(even)
+                    yield self._frames(even)
             for even in to_float.resample(None):
-                yield _frames(even)
-        except (self._av.error.FFmpegError, ValueError) as error:
+                yield self._frames(even)
+        except NotReadable:
+            raise
+        except Exception as error:  # as above
             raise NotReadable(f"decoding breaks off ({_av_reason(error)})") from error
 
-
-def _frames(frame: Any) -> Samples:
-    """A planar float frame of PyAV as (frames, channels)."""
-    return cast(Samples, np.array(frame.to_ndarray().T, dtype=np.float32, order="C"))
+    def _frames(self, frame: Any) -> Samples:
+        """An interleaved float frame of PyAV as (frames, channels)."""
+        found = int(frame.layout.nb_channels)
+        if found != self.channels:
+            raise NotReadable(f"{self.channels} channels in its header, {found} in its sound")
+        return cast(Samples, np.array(frame.to_ndarray(), dtype=np.float32).reshape(-1, found))
 
 
 def _av_reason(error: BaseException) -> str:
