@@ -33,7 +33,10 @@ def emulate(
     ] = "127.0.0.1",
     token: Annotated[
         str | None,
-        typer.Option(help="Opens /emulator/...; on another host it is the only API key that is taken."),
+        typer.Option(
+            envvar="VOICEBENCH_EMULATOR_TOKEN",
+            help="Opens /emulator/...; on another host it is the only API key that is taken.",
+        ),
     ] = None,
     allow_host: Annotated[
         list[str] | None,
@@ -129,7 +132,8 @@ def _closing_line(statistics: dict[str, Any]) -> str:
     said = f"{statistics['requests']} requests answered"
     if lateness is None:
         return f"{said}."
+    p50, p99, latest = (lateness[name] / 1000 for name in ("p50", "p99", "max"))
     return (
         f"{said}; {lateness['n']} events written after their instant by "
-        f"p50 {lateness['p50'] / 1000:.3f}, p99 {lateness['p99'] / 1000:.3f}, max {lateness['max'] / 1000:.3f} ms."
+        f"p50 {p50:.3f}, p99 {p99:.3f}, max {latest:.3f} ms."
     )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
@@ -22,7 +23,10 @@ class Piece:
 @lru_cache(maxsize=1)
 def _encoding() -> Any:
     """The o200k encoder. Loading takes about half a second, so it happens at first use only."""
-    import bpe_openai
+    with warnings.catch_warnings():
+        # The library opens its data with a call that Python 3.11 and 3.12 deprecate.
+        warnings.simplefilter("ignore", DeprecationWarning)
+        import bpe_openai
 
     return bpe_openai.get_encoding("o200k_base")
 

@@ -6,7 +6,7 @@ One JSON object a request (JSON Lines), written and flushed when the request end
     received_ns   the request was fully there; every due time counts from it
     asked         stream, max_tokens, speed, service_tier, thinking, retry_count, key_present
     served        speed, service_tier
-    usage         input, cache_read, cache_write, reasoning, text, tool, output (tokens; null: nothing planned)
+    usage         input, cache_read, cache_write, reasoning, text, tool, output, in tokens; null: no plan
     reply         the visible text of the whole plan, whether or not all of it was written
     headers       {due_ns, before_ns, after_ns} of the response headers; null where none were sent
     events        [{kind, name, due_ns, before_ns, after_ns, tokens, text_tokens, characters, buffered}]
