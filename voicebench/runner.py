@@ -21,6 +21,7 @@ from voicebench.plan import registry
 from voicebench.plan.config import Config
 from voicebench.plan.modes import Mode, find_mode
 from voicebench.plan.plan import PlannedTurn, expand
+from voicebench.stages.quiet import hush_pipecat
 from voicebench.stages.shared import Shared
 from voicebench.turns.journal import JournalWriter
 from voicebench.turns.records import TurnRecord
@@ -132,6 +133,7 @@ async def run(
 
     Raises VoicebenchError where the run cannot begin. A turn that fails is a record, and the run goes on.
     """
+    hush_pipecat()
     ensure(plan.model_ids, progress, options.offline)
     folder, turns = _open(plan, options)
     reporter.opened(folder)
@@ -300,13 +302,13 @@ class _Bench:
         try:
             session = await self._session(planned.mode)
             heard = await session.turn(clip.pcm, clip.speech_end_s, clip.has_speech)
+            made = record(facts, heard)
         except VoicebenchError as problem:
             return failed_record(facts, problem.what)
         except Exception as error:
             if planned.mode in self._sessions:
                 self._sessions[planned.mode].healthy = False
             return failed_record(facts, f"{type(error).__name__}: {' '.join(str(error).split())}"[:300])
-        made = record(facts, heard)
         return await asyncio.to_thread(self._recorded, made, clip, heard) if keep_audio else made
 
     def _recorded(self, made: TurnRecord, clip: Prepared, heard: Heard) -> TurnRecord:

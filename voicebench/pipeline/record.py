@@ -74,14 +74,14 @@ def record(facts: TurnFacts, heard: Heard) -> TurnRecord:
     stream = attempt.stream if attempt else None
     transcript = " ".join(e.text.strip() for e in heard.events if e.kind is Kind.TRANSCRIPT and e.text)
     reply = stream.text if stream and stream.deltas else None
-    told = _stream_fields(stream, timeline)
+    told, estimated = _stream_fields(stream, timeline)
     v2v = timeline.voice_to_voice_ns
     completed = outcome is Outcome.COMPLETED
     return TurnRecord(
         **facts.fixed,
         outcome=outcome,
         reason=reason,
-        flags=_flags(heard, answer, stream, bool(told.pop("estimated"))) if completed else (),
+        flags=_flags(heard, answer, stream, estimated) if completed else (),
         marks_ns=timeline.relative(),
         stages_ms=stages_as_ms(timeline) if completed else None,
         voice_to_voice_ms=None if v2v is None else ms(v2v),
@@ -152,10 +152,10 @@ def _waiting_for(heard: Heard, answer: Answer) -> str:
     return "and the reply had not sounded"
 
 
-def _stream_fields(stream: StreamLog | None, timeline: Timeline) -> dict[str, Any]:
-    """What the stream says of the reply: deltas, counts, usage, tiers, attempts."""
+def _stream_fields(stream: StreamLog | None, timeline: Timeline) -> tuple[dict[str, Any], bool]:
+    """What the stream says of the reply, as fields of a record, and whether its counts are an estimate."""
     if stream is None:
-        return {"estimated": False}
+        return {}, False
     visible = stream.usage.visible_tokens if stream.usage else None
     texts = [text for _, text in stream.deltas]
     tokenizer = "o200k" if stream.served.get("tokenizer") == "o200k" else None
@@ -164,8 +164,7 @@ def _stream_fields(stream: StreamLog | None, timeline: Timeline) -> dict[str, An
     origin = timeline.at(Mark.SPEECH_END)
     start = origin if origin is not None else min(timeline.marks.values(), default=stream.request_ns)
     ended = stream.status == "ok" and stream.last_text_ns is not None
-    return {
-        "estimated": estimated,
+    fields = {
         "deltas": tuple(
             (max(0, at - slot), len(text), count)
             for (at, text), count in zip(stream.deltas, tokens, strict=True)
@@ -188,6 +187,7 @@ def _stream_fields(stream: StreamLog | None, timeline: Timeline) -> dict[str, An
             for one in stream.attempts
         ),
     }
+    return fields, estimated
 
 
 def _from_slot(timeline: Timeline, at: int | None) -> int | None:
