@@ -12,7 +12,7 @@ from voicebench.turns.records import Wer
 @cache
 def _normalizer(language: str) -> Callable[[str], str]:
     """Whisper's own text normaliser: the English one for English, the basic one elsewhere."""
-    if language.split("-")[0] == "en":
+    if language.split("-")[0].lower() == "en":
         from whisper_normalizer.english import EnglishTextNormalizer
 
         english: Callable[[str], str] = EnglishTextNormalizer()
@@ -23,9 +23,18 @@ def _normalizer(language: str) -> Callable[[str], str]:
     return basic
 
 
+_PLUS = re.compile(r"(?<=\d)\s*\+\s*(?=\d)")
+
+
 def normalized(text: str, language: str | None = None) -> str:
-    """`text` as Whisper's evaluation compares it: lower case, no punctuation, numbers as digits."""
-    return _normalizer(language or "en")(text).strip()
+    """`text` as Whisper's evaluation compares it: lower case, no punctuation, numbers as digits.
+
+    The English normaliser keeps a spoken plus and drops a written one, so a sign between digits is first
+    written as the word. Text without a letter or digit is empty: the normaliser would leave its full stops.
+    """
+    if not any(character.isalnum() for character in text):
+        return ""
+    return _normalizer(language or "en")(_PLUS.sub(" plus ", text)).strip()
 
 
 def word_errors(reference: str | None, transcript: str, language: str | None = None) -> Wer | None:

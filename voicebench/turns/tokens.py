@@ -8,6 +8,7 @@ characters share them out. The record says which way was used.
 from __future__ import annotations
 
 import importlib
+import warnings
 from collections.abc import Callable, Sequence
 from functools import cache
 
@@ -18,7 +19,10 @@ Tokenizer = Callable[[str], int]
 @cache
 def o200k() -> Tokenizer:
     """The o200k vocabulary, shipped offline by bpe-openai."""
-    encoding = importlib.import_module("bpe_openai").get_encoding("o200k_base")
+    with warnings.catch_warnings():
+        # The library opens its data in a way that importlib.resources calls deprecated.
+        warnings.simplefilter("ignore", DeprecationWarning)
+        encoding = importlib.import_module("bpe_openai").get_encoding("o200k_base")
 
     def count(text: str) -> int:
         return len(encoding.encode_ordinary(text))
