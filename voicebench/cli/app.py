@@ -4,14 +4,18 @@ from __future__ import annotations
 
 from typing import Annotated
 
-import click
 import typer
 
 from voicebench import __version__
-from voicebench.cli import models
+from voicebench.cli import models, samples
 from voicebench.cli.batch import batch
+from voicebench.cli.doctor import doctor
+from voicebench.cli.emulate import emulate
 from voicebench.cli.report import report
 from voicebench.errors import ExitStatus
+
+USAGE_PROBLEM: type[typer.BadParameter] = typer.BadParameter.__mro__[1]
+"""What typer raises for wrong usage: the parent of the one such class that it exports by name."""
 
 app = typer.Typer(
     name="voicebench",
@@ -40,7 +44,10 @@ def _root(
 
 app.command()(batch)
 app.command()(report)
+app.command()(emulate)
+app.command()(doctor)
 app.add_typer(models.app, name="models")
+app.add_typer(samples.app, name="samples")
 
 
 def run(arguments: list[str]) -> int:
@@ -48,12 +55,9 @@ def run(arguments: list[str]) -> int:
     command = typer.main.get_command(app)
     try:
         status = command.main(args=arguments, prog_name="voicebench", standalone_mode=False)
-    except click.exceptions.NoArgsIsHelpError as shown:
-        typer.echo(shown.format_message())
-        return int(ExitStatus.BAD_REQUEST)
-    except click.ClickException as problem:
+    except USAGE_PROBLEM as problem:
         problem.show()
         return int(ExitStatus.BAD_REQUEST)
-    except click.Abort:
+    except typer.Abort:
         return int(ExitStatus.INTERRUPTED)
     return status if isinstance(status, int) else int(ExitStatus.DONE)

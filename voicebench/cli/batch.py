@@ -64,6 +64,7 @@ def batch(
         settings, where = _config(config)
         changes = {"modes": tuple(mode) if mode else None, "repeats": repeats, "seed": seed}
         settings = _changed(settings, {name: value for name, value in changes.items() if value is not None})
+        where = "--mode" if mode else where
     sources = [path.absolute() for path in audio] if audio else [default_folder().absolute()]
     samples = find_samples(sources)
     plan = make_plan(settings, samples, limit=limit, where=where)
