@@ -48,10 +48,15 @@ class PlaySink(BaseOutputTransport):
         await self.set_transport_ready(frame)
 
     async def process_frame(self, frame: Frame, direction: FrameDirection) -> None:
-        """Silence the buffer at an interruption, then do as every transport does."""
+        """Silence the buffer at an interruption, then do as every transport does.
+
+        Until the transport has emptied its queue one more chunk may be written: it is silenced too.
+        """
         if isinstance(frame, InterruptionFrame):
             self.played.flush(now_ns())
         await super().process_frame(frame, direction)
+        if isinstance(frame, InterruptionFrame):
+            self.played.flush(now_ns())
 
     async def write_audio_frame(self, frame: OutputAudioRawFrame) -> bool:
         """Take one chunk; returns when the buffer has room for the next."""

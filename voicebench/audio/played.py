@@ -58,15 +58,18 @@ class Run:
         self.pieces = [joined]
         self.count = int(joined.size)
         width = window_samples(self.sample_rate)
-        self.sounding = self.sounding[: -(-self.count // width)]
+        whole = self.count // width
+        rest = joined[whole * width :].astype(np.float32) / 32768.0
+        left = [bool(flag) for flag in present(rest, self.sample_rate, THRESHOLD)]
+        self.sounding = self.sounding[:whole] + left
 
     def sound_instants(self) -> list[tuple[int, int]]:
-        """Start and end in ns of each unbroken sound."""
+        """Start and end in ns of each unbroken sound; none ends after the run."""
         width = window_samples(self.sample_rate)
         flags = np.asarray([False, *self.sounding, False], dtype=np.int8)
         steps = np.flatnonzero(np.diff(flags))
         return [
-            (self.instant(int(begin) * width), self.instant(int(end) * width))
+            (self.instant(int(begin) * width), self.instant(min(int(end) * width, self.count)))
             for begin, end in steps.reshape(-1, 2)
         ]
 
@@ -100,14 +103,17 @@ class Played:
         return [sound for run in self.runs for sound in run.sound_instants()]
 
     def first_sound(self, after_ns: int, before_ns: int | None = None) -> int | None:
-        """The first instant with sound that begins in [after_ns, before_ns), in ns; None without one."""
+        """The first instant in [after_ns, before_ns) at which there is sound, in ns; None without one.
+
+        A sound that began before `after_ns` and still lasts counts from `after_ns` on.
+        """
         for run in self.runs:
             if run.end_ns <= after_ns:
                 continue
             for begin, end in run.sound_instants():
                 if end <= after_ns:
                     continue
-                begin = max(begin, after_ns) if run.start_ns < after_ns else begin
+                begin = max(begin, after_ns)
                 if before_ns is not None and begin >= before_ns:
                     return None
                 return begin
