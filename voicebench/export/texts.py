@@ -15,7 +15,7 @@ _ESCAPES = re.compile(
 
 _SPACES = re.compile(r"\s+")
 _HIDDEN = frozenset({"Cc", "Cf", "Cs", "Zl", "Zp"})
-"""Unicode categories without a picture: controls, bidirectional overrides, surrogates, separators of lines."""
+"""Unicode categories without a picture: controls, bidirectional overrides, surrogates, line separators."""
 
 _JOINERS = frozenset("\u200c\u200d")
 """Format characters that scripts and emoji need to be written."""

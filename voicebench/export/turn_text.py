@@ -9,7 +9,7 @@ from voicebench.turns.slot import timeline_of
 from voicebench.turns.timeline import LLM_STAGES, Stage
 
 TEXT_WIDTH = 60
-_LABEL = 22
+_LABEL = 24
 """Columns for a stage's name and its milliseconds."""
 
 

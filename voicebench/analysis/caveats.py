@@ -1,0 +1,107 @@
+"""What a reader must know beside the figures: typed values, worded once, shown in every format."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+LEAST_N_FOR_P95_BOUND = 59
+"""So many turns it takes to say at 95 % confidence what p95 is at most."""
+
+
+@dataclass(frozen=True)
+class Caveat:
+    """One thing to know. `code` is for programs, `text` for people."""
+
+    code: str
+    text: str
+    mode: str | None = None
+    """The mode that it concerns; None: the whole run."""
+    count: int | None = None
+    """How many turns, lines or samples it concerns; None where that makes no sense."""
+    anchor: str | None = None
+    """The anchor of the entry that it concerns, where it concerns one."""
+
+    def to_dict(self) -> dict[str, Any]:
+        """The plain values, as in `report.json`."""
+        return asdict(self)
+
+
+WORDS: Mapping[str, str] = {
+    # of a mode
+    "no_turns": "No turn gave a latency that counts.",
+    "few_turns": "Turns that count: {count}. Too few to prove a p95, which takes 59; percentiles are shown "
+    "from n = 10 (p90), 20 (p95) and 100 (p99), below that the maximum.",
+    "few_samples": "Samples behind the figures: {count}. The intervals say little about other speech.",
+    "cold_first_turn": "The first warm-up turn took {detail} ms longer than the median. It is in no figure.",
+    "slow_first_turn": "The first turn took {detail} ms longer than the median: more warm-up may be needed.",
+    "no_warm_up": "No warm-up turn was run: the first turns may be slower for it.",
+    "outliers": "Turns far above the rest (the upper quartile plus 3 interquartile ranges): {count}.",
+    "emulated": "Emulated: a published speed replayed by a server on this machine. No model was asked.",
+    "assumed_speed": "The published decode rate is assumed: nobody published one for this mode.",
+    "mixed_models": "Different models that answered under this mode's name: {count}.",
+    "missing_marks": "Turns without a mark somewhere inside, whose time stands in the next stage: {count}.",
+    "no_latency": "Completed turns without a mark for the end of speech or the first sound: {count}. "
+    "They have no latency.",
+    "waveform_disagrees": "Turns whose recording shows a latency over {detail} ms off the marks: {count}.",
+    "several_tokens_a_delta": "A delta carries {detail} tokens on average: gaps between deltas are longer "
+    "than those between tokens.",
+    "speech_assumed": "Replies whose seconds of speech rest on a stated {detail}, not on synthesis: {count}.",
+    # flags
+    "asked_not_served": "Turns served at another speed or tier than asked: {count}. Not in the statistics.",
+    "retried": "Turns answered only after a retry: {count}. Not in the statistics.",
+    "client_limited": "Turns during which this machine was too busy to be believed: {count}. Not in the "
+    "statistics.",
+    "cutoff": "Turns ended before the person had stopped speaking: {count}. Not in the statistics.",
+    "length": "Replies cut by the token limit: {count}.",
+    "late_chunk": "Turns whose audio came late from its source: {count}.",
+    "count_estimated": "Replies whose tokens are estimated, as the provider's count did not come: {count}.",
+    # of the run
+    "mixed_anchors": "Kinds of sources of the end of speech: {count}. Each has figures of its own.",
+    "partial_run": "The run was not finished. Planned turns without a record: {count}.",
+    "torn_journal": "Torn lines of the journal, left out: {count}.",
+    "unreadable_lines": "Lines of the journal that are no turn, left out: {count}. The first: {detail}.",
+    "newer_fields": "Fields that a newer version wrote, passed over: {count} ({detail}).",
+    "repeated_records": "Earlier records of turns that were recorded again: {count}. The last one counts.",
+    "no_noise_floor": "The noise floor of the harness is not known: {detail}.",
+    "synthetic_samples": "Samples made by speech synthesis, which is easier to hear than people: {count}.",
+    "unfinished_run": "The run was not closed: it was killed, or it still goes on.",
+    # of single turns, set where they arise
+    "answered_silence": "Turns in which the agent answered though nobody spoke: {count}.",
+    "transcript_after_turn_end": "Turns whose last words came after the turn was ended: {count}.",
+    "text_then_tool_call": "Replies with text and then a tool call: {count}.",
+    "asr_fallback": "Turns in which speech recognition tried again at another temperature: {count}.",
+    "speech_end_uncertain": "Turns whose end of speech was found in a recording with noise: {count}.",
+    "wav_length": "Turns that spoke a WAV file whose header states a wrong length: {count}.",
+    "trailing_bytes": "Turns that spoke a file with bytes behind its audio: {count}.",
+    "cut_short": "Turns that spoke a file that ends in the middle: {count}.",
+    "clipped": "Turns that spoke a clipped recording: {count}.",
+}
+"""The words of each code. `{count}` and `{detail}` are filled in."""
+
+
+@dataclass
+class CaveatList:
+    """Gathers caveats in the order in which they are found."""
+
+    found: list[Caveat] = field(default_factory=list)
+
+    def add(
+        self,
+        code: str,
+        count: int | None = None,
+        *,
+        detail: str = "",
+        mode: str | None = None,
+        anchor: str | None = None,
+    ) -> None:
+        """Add the caveat `code` in its words; a code that is not known here speaks for itself."""
+        self.found.append(Caveat(code, worded(code, count, detail), mode, count, anchor))
+
+
+def worded(code: str, count: int | None = None, detail: str = "") -> str:
+    """The words of `code`."""
+    told = code.replace("_", " ")
+    words = WORDS.get(code, f"Turns with the note “{told}”: {{count}}." if count is not None else f"{told}.")
+    return words.replace("{count}", str(count)).replace("{detail}", detail)

@@ -1,0 +1,267 @@
+"""All that is told of one mode at one anchor."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+from voicebench.analysis.ledger import (
+    Ledger,
+    Share,
+    budget_share,
+    counts,
+    cutoffs_of,
+    flag_counts,
+    ledger_of,
+    left_out,
+)
+from voicebench.analysis.quality import (
+    Answers,
+    WordErrors,
+    answers_of,
+    word_errors_by_condition,
+    word_errors_of,
+)
+from voicebench.analysis.slot_figures import (
+    Headline,
+    SlotFigures,
+    Sweep,
+    courses_of,
+    headline_of,
+    slots_of,
+    speech_sources,
+    sweep_of,
+)
+from voicebench.analysis.statistics import (
+    StageMeans,
+    Summary,
+    stage_means_near,
+    summarize,
+    upper_bound_p95,
+)
+from voicebench.clock import NS_PER_MS
+from voicebench.turns.records import ModeKind, Outcome, TurnRecord
+from voicebench.turns.run_folder import ModeFacts
+from voicebench.turns.slot import WORDS_PER_MINUTE, decode_rate_tok_s, delta_gaps_ns
+from voicebench.turns.timeline import Anchor, Mark, Stage
+
+Values = tuple[list[float], list[str]]
+"""Values, and the sample of each."""
+
+
+@dataclass(frozen=True)
+class ModeReport:
+    """One entry of a report: a mode at one anchor. Durations in ms; see `report.json` for the plain form."""
+
+    mode: str
+    kind: ModeKind | None
+    """None where the mode has neither a record nor facts."""
+    model: str | None
+    anchor: Anchor | None
+    """None where no turn of the mode was run and the plan does not say."""
+    asked: dict[str, Any]
+    served: dict[str, int]
+    """`field=value` as the provider said it, to the number of completed turns."""
+    ledger: Ledger
+    flags: dict[str, int]
+    cutoffs: Share
+    voice_to_voice: Summary
+    p95_at_most: float | None
+    """V2V's p95 is at most this, at 95 % confidence; None below n = 59."""
+    budget: Share
+    stages: dict[str, Summary]
+    near_p50: StageMeans | None
+    near_p95: StageMeans | None
+    work: dict[str, Summary]
+    ttft: Summary
+    """From the request to the first token of any kind."""
+    ttfat: Summary
+    """From the request to the first visible character of the answer."""
+    slots: tuple[SlotFigures, ...]
+    headlines: dict[str, Headline]
+    sweeps: tuple[Sweep, ...]
+    decode_rate: Summary
+    """Tokens a second."""
+    gaps: Summary
+    """Time between successive deltas. n counts gaps; missing and excluded count turns."""
+    tokens_per_delta: float | None
+    token_counts: dict[str, int]
+    """How the tokens were counted, to the number of replies."""
+    speech_sources: dict[str, int]
+    wer: WordErrors
+    wer_by_condition: dict[str, WordErrors]
+    answers: Answers
+    usd_per_turn: Summary
+    usd_total: float | None
+    lag: Summary
+    waveform_difference: Summary
+    """V2V found in the recording less V2V by the marks."""
+    pipecat: dict[str, Summary]
+    samples: int
+    """Different samples behind V2V."""
+    warmup: tuple[float, ...]
+    """V2V of the warm-up turns, in order; in no other figure."""
+
+
+class _Counted:
+    """The turns of an entry that count, and the summaries over them."""
+
+    def __init__(self, records: Sequence[TurnRecord]) -> None:
+        completed = [record for record in records if record.outcome is Outcome.COMPLETED]
+        self.records = [record for record in completed if counts(record)]
+        self.excluded = sum(map(left_out, completed))
+
+    def over(self, value: Callable[[TurnRecord], float | None]) -> Summary:
+        """The summary of one value a turn; a turn without it is missing."""
+        found = [(one, record.sample) for record in self.records if (one := value(record)) is not None]
+        return summarize(
+            [one for one, _ in found],
+            len(self.records) - len(found),
+            self.excluded,
+            [sample for _, sample in found],
+        )
+
+    def by_name(self, values: Callable[[TurnRecord], dict[str, float]]) -> dict[str, Summary]:
+        """The summary of each named value, in the order of appearance."""
+        names = dict.fromkeys(name for record in self.records for name in values(record))
+
+        def named(name: str, record: TurnRecord) -> float | None:
+            return values(record).get(name)
+
+        return {name: self.over(partial(named, name)) for name in names}
+
+    def gaps(self) -> Summary:
+        """The summary over all gaps between deltas."""
+        values: list[float] = []
+        samples: list[str] = []
+        without = 0
+        for record in self.records:
+            gaps = delta_gaps_ns(record)
+            without += not gaps
+            values.extend(gap / NS_PER_MS for gap in gaps)
+            samples.extend([record.sample] * len(gaps))
+        return summarize(values, without, self.excluded, samples)
+
+
+def build_mode(
+    mode: str,
+    anchor: Anchor | None,
+    records: Sequence[TurnRecord],
+    *,
+    facts: ModeFacts,
+    warmup: Iterable[TurnRecord] = (),
+    not_run: int = 0,
+    budget_ms: float,
+    slots_ms: Sequence[float],
+    stack_ms: float | None,
+    words_per_minute: float = WORDS_PER_MINUTE,
+) -> ModeReport:
+    """The entry over `records`: one a turn, all of one mode and anchor.
+
+    `not_run` counts planned turns without a record; `stack_ms` is what the stack leaves any mode.
+    """
+    counted = _Counted(records)
+    first = records[0] if records else None
+    kind = first.mode_kind if first else facts.kind
+    v2v = counted.over(lambda record: record.voice_to_voice_ms)
+    latencies = [one.voice_to_voice_ms for one in counted.records if one.voice_to_voice_ms is not None]
+    courses = courses_of(counted.records, words_per_minute)
+    rate = counted.over(decode_rate_tok_s)
+    deltas = sum(len(record.deltas) for record in counted.records)
+    tokens = sum(count for record in counted.records for _, _, count in record.deltas)
+    bills = [record.usd for record in records if record.usd is not None]
+    return ModeReport(
+        mode=mode,
+        kind=kind,
+        model=first.model if first else facts.model,
+        anchor=anchor,
+        asked=next((record.asked for record in records if record.asked), facts.asked),
+        served=_served(records),
+        ledger=ledger_of(records, not_run),
+        flags=flag_counts(records),
+        cutoffs=cutoffs_of(records),
+        voice_to_voice=v2v,
+        p95_at_most=upper_bound_p95(latencies),
+        budget=budget_share(records, budget_ms),
+        stages={stage.value: counted.over(partial(_stage, stage)) for stage in Stage},
+        near_p50=_stage_means(counted.records, 50),
+        near_p95=_stage_means(counted.records, 95),
+        work=counted.by_name(lambda record: record.work_ms),
+        ttft=counted.over(partial(_between, Mark.LLM_REQUEST, Mark.LLM_FIRST_TOKEN)),
+        ttfat=counted.over(partial(_between, Mark.LLM_REQUEST, Mark.LLM_FIRST_TEXT)),
+        slots=slots_of(
+            courses,
+            slots_ms,
+            budget_ms,
+            stack_ms,
+            len(counted.records) - len(courses),
+            counted.excluded,
+        ),
+        headlines={
+            f"{slot_ms:g}": headline_of(
+                slot_ms, rate.p50, facts.published_decode_tok_s, facts.published_source, facts.assumed
+            )
+            for slot_ms in slots_ms
+        },
+        sweeps=tuple(sweep_of(counted.records, slot_ms) for slot_ms in slots_ms),
+        decode_rate=rate,
+        gaps=counted.gaps(),
+        tokens_per_delta=tokens / deltas if deltas else None,
+        token_counts=dict(Counter(record.token_count for record in counted.records if record.token_count)),
+        speech_sources=speech_sources(courses),
+        wer=word_errors_of(records),
+        wer_by_condition=word_errors_by_condition(records),
+        answers=answers_of(records, kind),
+        usd_per_turn=counted.over(lambda record: record.usd),
+        usd_total=sum(bills) if bills else None,
+        lag=counted.over(lambda record: record.lag_ms),
+        waveform_difference=counted.over(_waveform_difference),
+        pipecat=counted.by_name(lambda record: record.pipecat_ms),
+        samples=len({record.sample for record in counted.records if record.voice_to_voice_ms is not None}),
+        warmup=tuple(
+            record.voice_to_voice_ms
+            for record in warmup
+            if record.outcome is Outcome.COMPLETED and record.voice_to_voice_ms is not None
+        ),
+    )
+
+
+def _stage(stage: Stage, record: TurnRecord) -> float | None:
+    return None if record.stages_ms is None else record.stages_ms.get(stage.value)
+
+
+def _between(begin: Mark, end: Mark, record: TurnRecord) -> float | None:
+    first, last = record.marks_ns.get(begin.value), record.marks_ns.get(end.value)
+    return None if first is None or last is None else (last - first) / NS_PER_MS
+
+
+def _waveform_difference(record: TurnRecord) -> float | None:
+    if record.waveform_v2v_ms is None or record.voice_to_voice_ms is None:
+        return None
+    return record.waveform_v2v_ms - record.voice_to_voice_ms
+
+
+def _stage_means(records: Sequence[TurnRecord], percent: float) -> StageMeans | None:
+    """The means of the stages near a percentile; one without its mark is 0, as its time is in the next."""
+    staged = [
+        (record.voice_to_voice_ms, record.stages_ms)
+        for record in records
+        if record.voice_to_voice_ms is not None and record.stages_ms is not None
+    ]
+    parts = {stage.value: [stages.get(stage.value) or 0.0 for _, stages in staged] for stage in Stage}
+    return stage_means_near([total for total, _ in staged], parts, percent)
+
+
+def _served(records: Iterable[TurnRecord]) -> dict[str, int]:
+    """What the provider said it served: `field=value` to the number of completed turns."""
+    return dict(
+        Counter(
+            f"{field}={value}"
+            for record in records
+            if record.outcome is Outcome.COMPLETED
+            for field, value in record.served.items()
+        )
+    )
