@@ -24,9 +24,14 @@ READY = "ready "
 
 
 def announce(detail: str) -> None:
-    """In the child: say that it is ready. `detail` is one line, e.g. the port."""
+    """In the child: say that it is ready. `detail` is one line, e.g. the port.
+
+    What is printed later goes where standard error goes: nobody reads the pipe any more, and a full one would
+    hold the child up.
+    """
     sys.stdout.write(f"{READY}{detail}\n")
     sys.stdout.flush()
+    os.dup2(2, 1)
 
 
 def end_with_parent() -> None:
