@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
 import anthropic
 import openai
+
+from voicebench.emulator.process import EmulatorProcess
 
 QUESTION = "What is the capital of France?"
 ANSWER = "The capital of France is Paris, on the river Seine."
@@ -170,3 +173,11 @@ def text_of(record: Mapping[str, Any]) -> str:
     """The text that a record of the write log says was written."""
     characters = max((event["characters"] for event in record["events"]), default=0)
     return str(record["reply"])[:characters]
+
+
+def ended(emulator: EmulatorProcess, request: str) -> dict[str, Any]:
+    """The record once the emulator has noticed that the client left."""
+    give_up = time.monotonic() + 5
+    while (record := emulator.record(request))["outcome"] is None:
+        assert time.monotonic() < give_up, "the emulator did not notice that the client left"
+    return record

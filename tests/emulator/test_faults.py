@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from typing import Any
 
 import anthropic
@@ -10,7 +9,7 @@ import httpx2
 import openai
 import pytest
 
-from tests.emulator.readers import ANSWER, PROTOCOLS, QUESTION, Clients, text_of
+from tests.emulator.readers import ANSWER, PROTOCOLS, QUESTION, Clients, ended, text_of
 from voicebench.emulator.faults import FAULTS, parse
 from voicebench.emulator.process import EmulatorProcess
 from voicebench.errors import BadRequest
@@ -88,7 +87,8 @@ def test_rate_limited_once_is_served_at_the_retry(emulator: EmulatorProcess) -> 
 def test_an_error_inside_a_stream(
     clients: Clients, emulator: EmulatorProcess, protocol: str, fault: str
 ) -> None:
-    """An error in a 200 stream is raised with status 200 (Anthropic), as APIError (Chat), or yielded (Responses)."""
+    """An error in a 200 stream is raised with status 200 (Anthropic), as APIError (Chat), or yielded
+    (Responses)."""
     if protocol == "responses":
         seen = clients.stream(protocol, headers=planted(fault))
         assert seen.types[-1] == "error"
@@ -164,12 +164,13 @@ def test_the_reason_without_the_end(clients: Clients, protocol: str) -> None:
 @pytest.mark.parametrize("fault", ["drop", "reset", "half-event"])
 @pytest.mark.parametrize("protocol", PROTOCOLS)
 def test_a_broken_connection(clients: Clients, emulator: EmulatorProcess, protocol: str, fault: str) -> None:
-    """A connection that breaks in mid-answer raises; the record holds what had gone out whole, and how it ended."""
+    """A connection that breaks in mid-answer raises; the record holds what had gone out whole, and how it
+    ended."""
     assert isinstance(error_of(clients, protocol, f"{fault};after=3"), BROKEN_STREAM)
     record = emulator.record(emulator.requests()[-1])
     assert record["outcome"] == ("reset" if fault == "reset" else "drop")
     assert text_of(record) == "The capital of"
-    assert isinstance(error_of(clients, protocol, fault, stream=False), BROKEN_STREAM + (anthropic.APIError,))
+    assert isinstance(error_of(clients, protocol, fault, stream=False), (*BROKEN_STREAM, anthropic.APIError))
 
 
 @pytest.mark.parametrize("protocol", PROTOCOLS)
@@ -240,7 +241,7 @@ def test_a_tool_call_fits_the_requests_tool(clients: Clients) -> None:
 def test_bytes_in_odd_shapes_give_the_same_text(
     clients: Clients, emulator: EmulatorProcess, protocol: str, fault: str
 ) -> None:
-    """Byte by byte, cut inside characters, with CR LF, comments or a byte-order mark: the text is the same."""
+    """Byte by byte, cut inside characters, with CR LF, comments or a byte-order mark: the same text."""
     headers = {"x-emulate-reply": "unicode"}
     plain = clients.stream(protocol, headers=headers)
     seen = clients.stream(protocol, headers={**headers, **planted(fault)})
@@ -258,17 +259,18 @@ def test_silence_after_the_preamble(clients: Clients, emulator: EmulatorProcess,
     for fault, text in (("hang-first-text", ""), ("hang-mid;after=2", "The capital")):
         with pytest.raises((anthropic.APITimeoutError, openai.APITimeoutError, httpx2.ReadTimeout)):
             patient.stream(protocol, headers=planted(fault))
-        record = _ended(emulator, emulator.requests()[-1])
+        record = ended(emulator, emulator.requests()[-1])
         assert record["outcome"] == "client_gone"
         assert text_of(record) == text
     with pytest.raises((anthropic.APITimeoutError, openai.APITimeoutError)):
         patient.stream(protocol, headers=planted("hang-headers"))
-    record = _ended(emulator, emulator.requests()[-1])
+    record = ended(emulator, emulator.requests()[-1])
     assert (record["outcome"], record["headers"], record["events"]) == ("client_gone", None, [])
 
 
 def test_pings_do_not_break_a_silence(clients: Clients) -> None:
-    """A stream that hangs may go on pinging: the client's read time-out does not end it, its own clock must."""
+    """A stream that hangs may go on pinging: the client's read time-out does not end it, its own clock
+    must."""
     with clients.claude.with_options(timeout=5.0).messages.create(
         model="quick",
         max_tokens=10,
@@ -302,7 +304,8 @@ def test_a_redirect_names_another_host(emulator: EmulatorProcess) -> None:
 def test_a_followed_redirect_shows_whether_the_key_came_along(
     clients: Clients, emulator: EmulatorProcess
 ) -> None:
-    """The record at the other host tells if a client sent it the key; Anthropic's SDK does unless told not to."""
+    """The record at the other host tells if a client sent it the key; Anthropic's SDK does unless told not
+    to."""
     clients.whole("anthropic", headers=planted("redirect"))
     leaked = emulator.record(emulator.requests()[-1])
     assert (leaked["status"], leaked["asked"]["key_present"]) == (200, True)
@@ -346,11 +349,3 @@ def test_faults_parse_and_print() -> None:
         parse("no-such-fault")
     with pytest.raises(BadRequest, match="after"):
         parse("drop;after=-1")
-
-
-def _ended(emulator: EmulatorProcess, request: str) -> dict[str, Any]:
-    """The record once the emulator has noticed that the client left."""
-    give_up = time.monotonic() + 5
-    while (record := emulator.record(request))["outcome"] is None:
-        assert time.monotonic() < give_up, "the emulator did not notice that the client left"
-    return record

@@ -226,7 +226,7 @@ def test_asked_fast_and_served_standard_is_slow(clients: Clients, emulator: Emul
 
 
 def test_cache_counts_come_from_headers(clients: Clients) -> None:
-    """Cached prompt tokens are reported as each vendor does: beside the input, or inside the prompt tokens."""
+    """Cached prompt tokens are reported as each vendor does: beside the input, or as a part of it."""
     headers = {"x-emulate-cache-read-tokens": "100", "x-emulate-cache-write-tokens": "20"}
     message = clients.claude.messages.create(
         model="quick", max_tokens=50, messages=[{"role": "user", "content": QUESTION}], extra_headers=headers
