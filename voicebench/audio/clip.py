@@ -39,8 +39,9 @@ class Clip:
     """The sound of one file, decoded.
 
     `samples` has the shape (frames, channels), float32, full scale +-1.0 (float files may lie beyond); all
-    values are finite and there is at least one frame. Two clips are equal only where they are the same object. `sample_rate` is the file's own, in Hz. `container`
-    and `codec` are the names that the decoding library gives, for records and messages.
+    values are finite and there is at least one frame. `sample_rate` is the file's own, in Hz. `container`
+    and `codec` are the names that the decoding library gives, for records and messages. Two clips are equal
+    only where they are the same object.
     """
 
     samples: Samples
