@@ -7,11 +7,12 @@ marker, so counts are estimates and a stream cut short looks complete; each reco
 
 from __future__ import annotations
 
+import asyncio
 from typing import Any
 
 from voicebench.clock import now_ns
-from voicebench.stages.llm import Tap
-from voicebench.turns.stream import AttemptLog, StreamLog
+from voicebench.stages.llm import Tap, classify
+from voicebench.turns.stream import AttemptLog, StreamLog, StreamStatus
 
 CAVEAT = "marks_from_frames"
 
@@ -21,9 +22,11 @@ def tapped(service_class: type[Any], tap: Tap, model: str, caveat: str | None = 
     from pipecat.frames.frames import (
         ErrorFrame,
         Frame,
+        FunctionCallsStartedFrame,
         LLMContextFrame,
         LLMFullResponseEndFrame,
         LLMTextFrame,
+        LLMThoughtTextFrame,
     )
     from pipecat.processors.frame_processor import FrameDirection
 
@@ -45,8 +48,11 @@ def tapped(service_class: type[Any], tap: Tap, model: str, caveat: str | None = 
             tap.on_change()
             try:
                 await super().process_frame(frame, direction)
+            except BaseException as error:
+                log.end(now_ns(), *classify(error))
+                raise
             finally:
-                log.end(now_ns(), "cancelled")
+                log.end(now_ns(), "truncated", "the service was done and had not ended its reply")
                 tap.on_change()
 
         async def push_frame(
@@ -54,17 +60,39 @@ def tapped(service_class: type[Any], tap: Tap, model: str, caveat: str | None = 
         ) -> None:
             log = self._log
             if log is not None and log.running:
-                at = now_ns()
-                if isinstance(frame, LLMTextFrame):
-                    log.first_token_ns = log.first_token_ns or at
-                    log.deltas.append((at, frame.text))
-                elif isinstance(frame, ErrorFrame):
-                    log.end(at, "failed", " ".join(str(frame.error).split())[:300])
-                elif isinstance(frame, LLMFullResponseEndFrame):
-                    log.terminal = True
-                    log.end(at, "ok")
-                    tap.on_change()
+                self._note(log, frame, now_ns())
             await super().push_frame(frame, direction)
+
+        def _note(self, log: StreamLog, frame: Frame, at: int) -> None:
+            if isinstance(frame, LLMTextFrame):
+                had_text = log.first_text_ns is not None
+                log.first_token_ns = log.first_token_ns or at
+                log.deltas.append((at, frame.text))
+                if not had_text and log.first_text_ns is not None:
+                    tap.on_change()
+            elif isinstance(frame, LLMThoughtTextFrame):
+                log.first_token_ns = log.first_token_ns or at
+            elif isinstance(frame, FunctionCallsStartedFrame):
+                log.first_token_ns = log.first_token_ns or at
+                log.tool_calls = len(frame.function_calls)
+            elif isinstance(frame, ErrorFrame):
+                # Errors of the stages behind this one pass through on their way up.
+                if frame.processor is None or frame.processor is self:
+                    status, detail = _told(frame)
+                    log.end(at, status, detail)
+                    tap.on_change()
+            elif isinstance(frame, LLMFullResponseEndFrame):
+                # Services send it on their way out of an interrupted reply as well.
+                task = asyncio.current_task()
+                log.terminal = task is None or not task.cancelling()
+                log.end(at, "ok" if log.terminal else "cancelled")
+                tap.on_change()
 
     Tapped.__name__ = Tapped.__qualname__ = service_class.__name__
     return Tapped
+
+
+def _told(frame: Any) -> tuple[StreamStatus, str]:
+    """What an error frame means for the turn, and its text in one line."""
+    text = " ".join(str(frame.error).split())[:300]
+    return "failed" if frame.exception is None else classify(frame.exception)[0], text

@@ -7,7 +7,7 @@ measured alike. It records and passes on; it changes nothing.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from typing import Any
 
 from voicebench.clock import now_ns
@@ -15,6 +15,13 @@ from voicebench.turns.stream import AttemptLog, StreamLog, StreamStatus
 
 Reader = Callable[[StreamLog, Any, int], None]
 """Reads one event of a protocol into the log: (log, event, arrival in ns)."""
+
+
+UNREAD = "event_not_understood"
+"""The caveat of a stream with an event that its reader could not read."""
+
+CONNECTION_ERRORS = ("ConnectionError", "APIConnectionError", "TransportError", "ClientConnectionError")
+"""Names of the classes of a broken connection: Python's own, the provider SDKs', httpx' and aiohttp's."""
 
 
 class Tap:
@@ -35,8 +42,13 @@ class Tap:
         create: Callable[..., Awaitable[Any]],
         reader: Reader,
         asked: Callable[[dict[str, Any]], dict[str, Any]],
+        opened: Callable[[Any, StreamLog], None] | None = None,
     ) -> Callable[..., Awaitable[Any]]:
-        """The SDK call `create`, observed. `asked` picks the options that make the mode."""
+        """The SDK call `create`, observed. `asked` picks the options that make the mode.
+
+        `opened` is called with the SDK's stream before its first event is read, for what its events do not
+        show.
+        """
 
         async def observed(**request: Any) -> Any:
             if not request.get("stream", False):
@@ -50,12 +62,17 @@ class Tap:
             except BaseException as error:
                 self._failed(log, error)
                 raise
+            if opened is not None:
+                opened(stream, log)
             return TappedStream(stream, log, reader, self)
 
         return observed
 
     def _failed(self, log: StreamLog, error: BaseException) -> None:
         status, detail = classify(error)
+        if status == "failed" and log.first_token_ns is not None and is_broken_connection(error):
+            # The connection broke in mid-answer: the stream ended without its terminal marker.
+            status = "ok" if log.terminal else "truncated"
         log.end(now_ns(), status, detail)
         self.on_change()
 
@@ -91,11 +108,19 @@ class TappedStream:
         except BaseException as error:
             self._tap._failed(log, error)
             raise
-        had_text = log.first_text_ns is not None if not log.deltas else True
-        self._reader(log, event, now_ns())
-        if not had_text and log.deltas:
+        had_text = log.first_text_ns is not None
+        self._read(event, now_ns())
+        if not had_text and log.first_text_ns is not None:
             self._tap.on_change()
         return event
+
+    def _read(self, event: Any, at_ns: int) -> None:
+        """Read an event into the log. One that a vendor shaped unexpectedly is noted, and passed on."""
+        try:
+            self._reader(self._log, event, at_ns)
+        except Exception:
+            if UNREAD not in self._log.caveats:
+                self._log.caveats.append(UNREAD)
 
     async def aclose(self) -> None:
         """Close the event iterator; a stream closed before its end was cancelled by us."""
@@ -124,23 +149,39 @@ class TappedStream:
 
 
 def classify(error: BaseException) -> tuple[StreamStatus, str]:
-    """What an SDK's error means for the turn, and a line of text without secrets.
+    """What an SDK's error means for the turn, and what it says in one line.
 
     By the HTTP status where there is one: 429 is `rate_limited`, 503 and 529 are `overloaded`; an error that
-    calls itself overloaded inside a 200 stream is `overloaded` too.
+    calls itself so inside a 200 stream, in its text, its code or its type, is too.
     """
     if isinstance(error, asyncio.CancelledError | GeneratorExit):
         return "cancelled", ""
-    status = getattr(error, "status_code", None)
     text = _one_line(error)
-    lowered = f"{type(error).__name__} {text}".lower()
-    if status == 429 or "rate_limit" in lowered or "rate limit" in lowered:
+    codes = _codes(error)
+    lowered = " ".join((type(error).__name__, text, *codes)).lower()
+    if "429" in codes or "rate_limit" in lowered or "rate limit" in lowered:
         return "rate_limited", text
-    if status in (503, 529) or "overloaded" in lowered:
+    if codes & {"503", "529"} or "overloaded" in lowered:
         return "overloaded", text
     if isinstance(error, TimeoutError) or "timeout" in type(error).__name__.lower():
         return "timed_out", text
     return "failed", text
+
+
+def is_broken_connection(error: BaseException) -> bool:
+    """Did the connection break, as opposed to a provider that answered with an error?"""
+    return any(kind.__name__ in CONNECTION_ERRORS for kind in type(error).__mro__)
+
+
+def _codes(error: BaseException) -> set[str]:
+    """The HTTP status, and what an error inside a 200 stream calls itself: its `code` and `type`."""
+    found = {getattr(error, name, None) for name in ("status_code", "code", "type")}
+    body = getattr(error, "body", None)
+    if isinstance(body, Mapping):
+        inner = body.get("error")
+        for part in (body, inner if isinstance(inner, Mapping) else {}):
+            found |= {part.get(name) for name in ("code", "type", "status")}
+    return {str(code) for code in found if isinstance(code, str | int)}
 
 
 def _one_line(error: BaseException) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import AsyncIterator
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -97,7 +98,7 @@ class _Observed:
     def __init__(self, client: Any, tap: Tap) -> None:
         self.chat = self
         self.completions = self
-        self.create = tap.wrap(client.chat.completions.create, read_chat, asked_options)
+        self.create = tap.wrap(client.chat.completions.create, read_chat, asked_options, watch_done)
 
 
 def asked_options(request: dict[str, Any]) -> dict[str, Any]:
@@ -111,45 +112,62 @@ def read_chat(log: StreamLog, chunk: Any, at_ns: int) -> None:
 
     A role chunk and a usage chunk carry no text and move no mark. `finish_reason` is the terminal marker.
     """
-    if chunk.usage is not None:
-        log.usage = _usage(chunk.usage)
-    if getattr(chunk, "service_tier", None):
-        log.served["service_tier"] = chunk.service_tier
-    if chunk.model:
-        log.served["model"] = chunk.model
-    for name in ("time_info", "x_groq"):
-        extra = (chunk.model_extra or {}).get(name)
-        if extra:
-            log.served[name] = extra
-    for choice in chunk.choices or ():
-        delta = choice.delta
-        if delta is not None:
-            reasoning = (delta.model_extra or {}).get("reasoning_content") or (delta.model_extra or {}).get(
-                "reasoning"
-            )
-            if reasoning and log.first_token_ns is None:
-                log.first_token_ns = at_ns
-            if delta.tool_calls:
-                log.tool_calls += sum(1 for call in delta.tool_calls if call.function and call.function.name)
-                if log.first_token_ns is None:
-                    log.first_token_ns = at_ns
-            if delta.content:
-                if log.first_token_ns is None:
-                    log.first_token_ns = at_ns
-                log.deltas.append((at_ns, delta.content))
-        if choice.finish_reason:
-            log.finish_reason = choice.finish_reason
+    usage = getattr(chunk, "usage", None)
+    if usage is not None:
+        log.usage = _usage(usage)
+    extra = getattr(chunk, "model_extra", None) or {}
+    said = {name: getattr(chunk, name, None) for name in ("service_tier", "model")}
+    said.update((name, extra.get(name)) for name in ("time_info", "x_groq"))
+    log.served.update((name, value) for name, value in said.items() if value)
+    for choice in getattr(chunk, "choices", None) or ():
+        _read_delta(log, getattr(choice, "delta", None), at_ns)
+        finish = getattr(choice, "finish_reason", None)
+        if finish:
+            log.finish_reason = finish
             log.terminal = True
 
 
+def _read_delta(log: StreamLog, delta: Any, at_ns: int) -> None:
+    """Read what one choice of a chunk adds: reasoning, a tool call, text."""
+    extra = getattr(delta, "model_extra", None) or {}
+    calls = getattr(delta, "tool_calls", None) or ()
+    text = getattr(delta, "content", None)
+    reasoning = extra.get("reasoning_content") or extra.get("reasoning")
+    if (reasoning or calls or text) and log.first_token_ns is None:
+        log.first_token_ns = at_ns
+    log.tool_calls += sum(1 for call in calls if call.function and call.function.name)
+    if text:
+        log.deltas.append((at_ns, text))
+
+
+def watch_done(stream: Any, log: StreamLog) -> None:
+    """Note the `[DONE]` that the SDK keeps to itself: it is a terminal marker where no finish_reason came.
+
+    The SDK's stream reads its server-sent events from a method of its own, when iteration begins. Where an
+    SDK has no such method, `finish_reason` alone ends a stream.
+    """
+    events = getattr(stream, "_iter_events", None)
+    if events is None:
+        return
+
+    async def noted() -> AsyncIterator[Any]:
+        async for event in events():
+            if event.data.startswith("[DONE]") and not log.terminal:
+                log.terminal = True
+                log.caveats.append("no_finish_reason")
+            yield event
+
+    stream._iter_events = noted
+
+
 def _usage(usage: Any) -> Usage:
-    prompt = usage.prompt_tokens_details
-    completion = usage.completion_tokens_details
+    prompt = getattr(usage, "prompt_tokens_details", None)
+    completion = getattr(usage, "completion_tokens_details", None)
     return Usage(
-        input_tokens=usage.prompt_tokens,
-        output_tokens=usage.completion_tokens,
-        reasoning_tokens=completion.reasoning_tokens if completion else None,
-        cache_read_tokens=prompt.cached_tokens if prompt else None,
+        input_tokens=getattr(usage, "prompt_tokens", None),
+        output_tokens=getattr(usage, "completion_tokens", None),
+        reasoning_tokens=getattr(completion, "reasoning_tokens", None),
+        cache_read_tokens=getattr(prompt, "cached_tokens", None),
     )
 
 

@@ -28,6 +28,8 @@ class AsrScript(Settings):
 
     text: str = "What is the capital of France?"
     delay_ms: float = Field(120.0, ge=0)
+    own_turns: bool = False
+    """Does it propose the turn's start and end itself, as some hosted services do?"""
     fault: Fault = "none"
 
 
@@ -69,7 +71,12 @@ async def _misbehave(fault: Fault, name: str) -> bool:
 def build_asr(settings: AsrScript, shared: Shared, work: WorkLog) -> Any:
     """The scripted ASR as a pipecat service on whole segments."""
     hush_pipecat()
-    from pipecat.frames.frames import Frame, TranscriptionFrame
+    from pipecat.frames.frames import (
+        Frame,
+        ProposedUserStartedSpeakingFrame,
+        ProposedUserStoppedSpeakingFrame,
+        TranscriptionFrame,
+    )
     from pipecat.services.settings import STTSettings
     from pipecat.services.stt_service import SegmentedSTTService
     from pipecat.utils.time import time_now_iso8601
@@ -79,11 +86,15 @@ def build_asr(settings: AsrScript, shared: Shared, work: WorkLog) -> Any:
 
         async def run_stt(self, audio: bytes) -> AsyncGenerator[Frame, None]:
             start = now_ns()
+            if settings.own_turns:
+                await self.broadcast_frame(ProposedUserStartedSpeakingFrame)
             if await _misbehave(settings.fault, "ASR"):
                 return
             await until(start + round(settings.delay_ms * NS_PER_MS))
             work.add("asr", start)
             yield TranscriptionFrame(settings.text, self._user_id, time_now_iso8601())
+            if settings.own_turns:
+                await self.broadcast_frame(ProposedUserStoppedSpeakingFrame)
 
     return ScriptedAsr(settings=STTSettings(model="scripted", language=None), ttfs_p99_latency=1.0)
 

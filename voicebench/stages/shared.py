@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from voicebench.clock import now_ns
+from voicebench.errors import RunProblem
 
 Made = TypeVar("Made")
 
@@ -62,10 +63,17 @@ class Shared:
     _made: dict[tuple[Any, ...], Any] = field(default_factory=dict)
     _stack: ExitStack = field(default_factory=ExitStack)
     _lock: threading.RLock = field(default_factory=threading.RLock)
+    _closed: bool = False
 
     def get(self, key: tuple[Any, ...], make: Callable[[], Made]) -> Made:
-        """What was made for `key`, making it the first time."""
+        """What was made for `key`, making it the first time.
+
+        Raises RunProblem after `close`: a pipeline that is still being built in a thread when its run ends
+        must start nothing that nobody would end.
+        """
         with self._lock:
+            if self._closed:
+                raise RunProblem("The run is over: nothing more is loaded for it.")
             if key not in self._made:
                 self._made[key] = make()
             found: Made = self._made[key]
@@ -79,5 +87,6 @@ class Shared:
     def close(self) -> None:
         """End what was started. Safe to call twice."""
         with self._lock:
+            self._closed = True
             self._stack.close()
             self._made.clear()

@@ -28,6 +28,17 @@ class SpeechTimeoutSettings(Settings):
     """0: the detector's stop and the transcript alone decide."""
 
 
+class VadOnlySettings(Settings):
+    """The voice activity detector's stop and the transcript end the turn: nothing else to set."""
+
+
+class AsrTurnSettings(Settings):
+    """The ASR service proposes the end of the turn itself (Deepgram Flux, AssemblyAI and the like)."""
+
+    transcript_wait_secs: float = Field(0.5, ge=0.0, le=10.0)
+    """So long a proposal waits for late transcripts."""
+
+
 def build_smart_turn(settings: SmartTurnSettings, vad: Vad, work: WorkLog) -> Any:
     """Strategies that ask Smart Turn at each stop of the voice activity detector."""
     hush_pipecat()
@@ -68,5 +79,25 @@ def build_speech_timeout(settings: SpeechTimeoutSettings, vad: Vad, work: WorkLo
     )
 
 
+def build_vad_only(settings: VadOnlySettings, vad: Vad, work: WorkLog) -> Any:
+    """Strategies that wait for nothing beyond the voice activity detector's stop and a transcript."""
+    return build_speech_timeout(SpeechTimeoutSettings(speech_timeout_secs=0.0), vad, work)
+
+
+def build_asr_turn(settings: AsrTurnSettings, vad: Vad, work: WorkLog) -> Any:
+    """Strategies that follow the ASR service's own proposals."""
+    hush_pipecat()
+    from pipecat.turns.user_start import ExternalUserTurnStartStrategy
+    from pipecat.turns.user_stop import ExternalUserTurnStopStrategy
+    from pipecat.turns.user_turn_strategies import UserTurnStrategies
+
+    return UserTurnStrategies(
+        start=[ExternalUserTurnStartStrategy(enable_interruptions=True)],
+        stop=[ExternalUserTurnStopStrategy(timeout=settings.transcript_wait_secs)],
+    )
+
+
 SMART_TURN = Plugin(settings=SmartTurnSettings, build=build_smart_turn, title="Smart Turn v3")
 SPEECH_TIMEOUT = Plugin(settings=SpeechTimeoutSettings, build=build_speech_timeout, title="Speech timeout")
+VAD_ONLY = Plugin(settings=VadOnlySettings, build=build_vad_only, title="voice activity only")
+ASR_TURN = Plugin(settings=AsrTurnSettings, build=build_asr_turn, title="the ASR's own end of turn")
