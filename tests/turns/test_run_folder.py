@@ -71,9 +71,10 @@ def test_a_place_that_is_taken_is_refused(tmp_path: Path, kind: str) -> None:
 def test_a_run_is_complete_only_after_it_was_finished(tmp_path: Path) -> None:
     """run.json says complete=false from the start, and true with an end once the run is finished."""
     run = RunFolder.create(tmp_path / "out")
-    run.start([{"mode": "m", "sample": "s", "repeat": 0}], config={"a": Path("x"), "b": float("inf")})
+    config = {"a": Path("x\udcff"), "b": float("inf")}
+    run.start([{"mode": "m", "sample": "s", "repeat": 0}], config=config)
     begun = RunFolder.open(run.path).info()
-    assert (begun.complete, begun.ended_at, begun.config) == (False, None, {"a": "x", "b": None})
+    assert (begun.complete, begun.ended_at, begun.config) == (False, None, {"a": "x\ufffd", "b": None})
     assert [(entry.mode, entry.sample, entry.repeat) for entry in begun.planned] == [("m", "s", 0)]
     run.journal().close()
     run.update(noise_floor_ms=4.5, noise_floor_reason=None)

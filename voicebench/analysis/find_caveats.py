@@ -8,9 +8,9 @@ from typing import Protocol
 
 from voicebench.analysis.caveats import LEAST_N_FOR_P95_BOUND, CaveatList
 from voicebench.analysis.ledger import counts
-from voicebench.analysis.mode_report import ModeReport
+from voicebench.analysis.mode_report import ModeReport, waveform_difference
 from voicebench.analysis.statistics import percentile
-from voicebench.turns.records import Flag, Outcome, TurnRecord
+from voicebench.turns.records import Flag, TurnRecord
 from voicebench.turns.slot import BY_SYNTHESIS
 
 FEW_SAMPLES = 5
@@ -106,18 +106,10 @@ def _strays(add: _Add, latencies: Sequence[float]) -> None:
 def _marks(add: _Add, entry: ModeReport, counted: Sequence[TurnRecord]) -> None:
     if entry.voice_to_voice.missing:
         add("no_latency", entry.voice_to_voice.missing)
-    unmarked = sum(
-        record.stages_ms is not None and None in record.stages_ms.values()
-        for record in counted
-        if record.outcome is Outcome.COMPLETED
-    )
+    unmarked = sum(record.stages_ms is not None and None in record.stages_ms.values() for record in counted)
     if unmarked:
         add("missing_marks", unmarked)
-    differing = sum(
-        record.waveform_v2v_ms is not None
-        and record.voice_to_voice_ms is not None
-        and abs(record.waveform_v2v_ms - record.voice_to_voice_ms) > WAVEFORM_TOLERANCE_MS
-        for record in counted
-    )
+    differences = [found for record in counted if (found := waveform_difference(record)) is not None]
+    differing = sum(abs(difference) > WAVEFORM_TOLERANCE_MS for difference in differences)
     if differing:
         add("waveform_disagrees", differing, f"{WAVEFORM_TOLERANCE_MS:g}")

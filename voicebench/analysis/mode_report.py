@@ -218,7 +218,7 @@ def build_mode(
         usd_per_turn=counted.over(lambda record: record.usd),
         usd_total=sum(bills) if bills else None,
         lag=counted.over(lambda record: record.lag_ms),
-        waveform_difference=counted.over(_waveform_difference),
+        waveform_difference=counted.over(waveform_difference),
         pipecat=counted.by_name(lambda record: record.pipecat_ms),
         samples=len({record.sample for record in counted.records if record.voice_to_voice_ms is not None}),
         warmup=tuple(
@@ -238,8 +238,11 @@ def _between(begin: Mark, end: Mark, record: TurnRecord) -> float | None:
     return None if first is None or last is None else (last - first) / NS_PER_MS
 
 
-def _waveform_difference(record: TurnRecord) -> float | None:
+def waveform_difference(record: TurnRecord) -> float | None:
+    """Over recordings whose edges the analyser trusts, or says nothing of."""
     if record.waveform_v2v_ms is None or record.voice_to_voice_ms is None:
+        return None
+    if record.waveform_certain is False:
         return None
     return record.waveform_v2v_ms - record.voice_to_voice_ms
 

@@ -141,7 +141,6 @@ def _modes_in_order(info: RunInfo, turns: Iterable[TurnRecord]) -> Iterable[str]
     configured = info.config.get("modes")
     if isinstance(configured, list | tuple):
         yield from (mode for mode in configured if isinstance(mode, str))
-    yield from info.modes
     yield from (planned.mode for planned in info.planned)
     yield from (record.mode for record in turns)
 

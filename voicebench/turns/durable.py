@@ -10,7 +10,8 @@ import os
 from pathlib import Path
 from typing import Any, NoReturn
 
-from pydantic_core import PydanticSerializationError, to_json, to_jsonable_python
+from pydantic import BaseModel
+from pydantic_core import PydanticSerializationError, to_json
 
 from voicebench.errors import RunProblem
 
@@ -28,6 +29,10 @@ def whole_text(text: str) -> str:
 def _whole(value: Any) -> Any:
     if isinstance(value, str):
         return whole_text(value)
+    if isinstance(value, os.PathLike):
+        return whole_text(os.fsdecode(value))
+    if isinstance(value, BaseModel):
+        return _whole(value.model_dump(by_alias=True))
     if isinstance(value, dict):
         return {_whole(key): _whole(item) for key, item in value.items()}
     if isinstance(value, list | tuple):
@@ -44,8 +49,12 @@ def strict_json(value: Any, indent: int | None = None) -> bytes:
     try:
         return to_json(value, indent=indent, inf_nan_mode="null")
     except PydanticSerializationError:
-        plain = _whole(to_jsonable_python(value, inf_nan_mode="constants"))
-        return to_json(plain, indent=indent, inf_nan_mode="null")
+        return to_json(_whole(value), indent=indent, inf_nan_mode="null")
+
+
+def plain_values(value: Any) -> Any:
+    """`value` as what a reader of its strict JSON gets."""
+    return parse_strict_json(strict_json(value))
 
 
 def _refuse_constant(name: str) -> NoReturn:

@@ -27,6 +27,7 @@ from voicebench.turns.durable import (
     FOLDER_MODE,
     cannot_write,
     parse_strict_json,
+    plain_values,
     strict_json,
     write_atomically,
 )
@@ -111,7 +112,8 @@ class RunInfo(_Kept):
 
     def to_dict(self) -> dict[str, Any]:
         """The plain values of `run.json`."""
-        return self.model_dump(mode="json", by_alias=True)
+        told: dict[str, Any] = plain_values(self.model_dump(by_alias=True))
+        return told
 
 
 def new_run_id() -> str:
