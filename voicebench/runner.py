@@ -110,6 +110,7 @@ def make_plan(
     for stage, name in named:
         needs = stage.plugin.needs(stage.settings)
         registry.require(needs, f"{name} ({stage.plugin.title})", found)
+        stage.plugin.check(stage.settings)
         wanted.extend(needs.models)
     for mode in modes:
         if mode.api == "llama-cpp":

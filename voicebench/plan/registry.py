@@ -40,6 +40,8 @@ BUILT_IN: dict[str, dict[str, str]] = {
     "turn": {
         "smart_turn": "voicebench.stages.turn:SMART_TURN",
         "speech_timeout": "voicebench.stages.turn:SPEECH_TIMEOUT",
+        "vad": "voicebench.stages.turn:VAD_ONLY",
+        "asr": "voicebench.stages.turn:ASR_TURN",
     },
     "export": {},
 }
@@ -67,6 +69,8 @@ class Plugin:
     """Makes the service from its settings; the arguments depend on the plug point."""
     needs: Callable[[Any], Needs] = field(default=lambda settings: Needs())
     """What these settings want to be there."""
+    check: Callable[[Any], None] = field(default=lambda settings: None)
+    """Refuses settings that name something which is not there; asked when libraries and keys are."""
     title: str = ""
 
 

@@ -53,6 +53,11 @@ def needs(settings: ServiceSettings) -> Needs:
     return Needs(keys=(settings.api_key_env,) if settings.api_key_env else ())
 
 
+def check(settings: ServiceSettings) -> None:
+    """Refuse a class that does not exist or cannot be imported."""
+    find_class(settings.class_name)
+
+
 def find_class(dotted: str) -> type[Any]:
     """The class of that name.
 
@@ -147,6 +152,12 @@ def build_llm(
     return make(service_class, settings.model_copy(update={"settings": kept}), shared)
 
 
-ASR = Plugin(settings=ServiceSettings, build=build_asr, needs=needs, title="a pipecat STT service")
-LLM = Plugin(settings=ServiceSettings, build=build_llm, needs=needs, title="a pipecat LLM service")
-TTS = Plugin(settings=ServiceSettings, build=build_tts, needs=needs, title="a pipecat TTS service")
+ASR = Plugin(
+    settings=ServiceSettings, build=build_asr, needs=needs, check=check, title="a pipecat STT service"
+)
+LLM = Plugin(
+    settings=ServiceSettings, build=build_llm, needs=needs, check=check, title="a pipecat LLM service"
+)
+TTS = Plugin(
+    settings=ServiceSettings, build=build_tts, needs=needs, check=check, title="a pipecat TTS service"
+)
