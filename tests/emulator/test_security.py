@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import socket
 from typing import Any
 
 import httpx2
@@ -169,6 +170,13 @@ def test_a_wrong_method_is_told(emulator: EmulatorProcess) -> None:
     answer = httpx2.get(f"http://127.0.0.1:{emulator.port}/v1/messages", headers=KEYS)
     assert answer.status_code == 405
     assert "GET /v1/messages" in answer.json()["error"]["message"]
+
+
+def test_older_http_is_refused(emulator: EmulatorProcess) -> None:
+    """HTTP/1.0, which has no chunks to stream in, is refused with 505."""
+    with socket.create_connection(("127.0.0.1", emulator.port), timeout=5) as connection:
+        connection.sendall(f"GET /health HTTP/1.0\r\nHost: 127.0.0.1:{emulator.port}\r\n\r\n".encode())
+        assert connection.recv(100).split()[1] == b"505"
 
 
 def test_the_log_needs_the_token(emulator: EmulatorProcess) -> None:

@@ -9,8 +9,7 @@ from collections.abc import Sequence
 from voicebench.clock import NS_PER_MS, now_ns
 from voicebench.emulator.pacing import sleep_until
 from voicebench.emulator.staging import Ending, Parcel, linger_zero
-from voicebench.emulator.wire import Event
-from voicebench.emulator.writelog import Record, Written
+from voicebench.emulator.writelog import Record
 
 
 class Gone(Exception):
@@ -76,7 +75,8 @@ async def send(parcels: Sequence[Parcel], link: Link, record: Record) -> None:
         before_ns = now_ns()
         await link.write(parcel.parts, parcel.gap_ns)
         after_ns = now_ns()
-        record.events.append(_written(event, due_ns, before_ns, after_ns, link.buffered))
+        counts = (event.tokens, event.text_tokens, event.characters)
+        record.events.append((event.kind, event.name, due_ns, before_ns, after_ns, *counts, link.buffered))
 
 
 async def hang(link: Link, ping: bytes, ping_ms: float) -> None:
@@ -87,17 +87,3 @@ async def hang(link: Link, ping: bytes, ping_ms: float) -> None:
             await link.write((ping,))
         else:
             await asyncio.Event().wait()
-
-
-def _written(event: Event, due_ns: int, before_ns: int, after_ns: int, buffered: int) -> Written:
-    return Written(
-        event.kind,
-        event.name,
-        due_ns,
-        before_ns,
-        after_ns,
-        event.tokens,
-        event.text_tokens,
-        event.characters,
-        buffered,
-    )

@@ -10,7 +10,7 @@ from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import replace
 from typing import Any
 
-from aiohttp import web
+from aiohttp import HttpVersion11, web
 
 from voicebench.clock import now_ns
 from voicebench.emulator.asked import Protocol, parse_json
@@ -18,7 +18,7 @@ from voicebench.emulator.delivery import Gone, Link, hang, send
 from voicebench.emulator.pacing import sleep_until
 from voicebench.emulator.problems import Problem, Refused, invalid
 from voicebench.emulator.service import WIRES, Admitted, Service, planted_problem
-from voicebench.emulator.staging import OVERLOADED, SERVER_ERROR, Parcel, sse
+from voicebench.emulator.staging import OVERLOADED, SERVER_ERROR, Parcel, http_chunk, sse
 from voicebench.emulator.websocket import serve_websocket
 from voicebench.emulator.wire import Event, dumps
 from voicebench.emulator.writelog import Record
@@ -67,10 +67,10 @@ class Endpoints:
             return _refusal(403, "The Host header does not name this server.")
         if any(origin.lower().removeprefix("http://") not in self._allowed_hosts for origin in origins):
             return _refusal(403, "The Origin header does not name this server.")
+        if request.version < HttpVersion11:
+            return _refusal(505, "Speak HTTP/1.1: a stream is sent in chunks.")
         try:
             return await handler(request)
-        except web.HTTPRequestEntityTooLarge:
-            raise
         except web.HTTPException as error:
             return _refusal(error.status, f"{error.reason} ({request.method} {request.path})")
 
@@ -159,8 +159,7 @@ class Endpoints:
     async def _stream(self, request: web.Request, admitted: Admitted) -> web.StreamResponse:
         """The reply as server-sent events."""
         record, log = admitted.record, self._service.log
-        staged = admitted.staged()
-        parcels = admitted.parcels(staged)
+        staged, parcels = await admitted.packed()
         response = web.StreamResponse(
             headers={
                 "content-type": admitted.wire.content_type,
@@ -174,7 +173,7 @@ class Endpoints:
         await send(parcels, link, record)
         if staged.ending == "hang":
             ping_ms = admitted.fault.values.get("ping_ms", 0.0) if admitted.fault else 0.0
-            await hang(link, _chunk(sse(admitted.ping())), ping_ms)
+            await hang(link, http_chunk(sse(admitted.ping())), ping_ms)
         if staged.ending in ("drop", "reset"):
             log.finish(record, staged.ending)
             link.cut(staged.ending)
@@ -307,12 +306,6 @@ def _link(request: web.Request) -> Link:
     if request.transport is None:
         raise Gone
     return Link(request.transport)
-
-
-def _chunk(payload: bytes) -> bytes:
-    from voicebench.emulator.staging import http_chunk
-
-    return http_chunk(payload)
 
 
 def _problem_response(protocol: Protocol, problem: Problem, request_id: str) -> web.Response:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import hashlib
 from collections import OrderedDict
 from collections.abc import Mapping
@@ -52,6 +53,17 @@ class Admitted:
     record: Record
     wire: Wire
 
+    async def packed(self) -> tuple[Stage, list[Parcel]]:
+        """The events that are sent, and their bytes.
+
+        Lets other streams write between the steps: a reply of 800 tokens takes 1 to 2 ms for each.
+        """
+        await asyncio.sleep(0)
+        staged = self.staged()
+        await asyncio.sleep(0)
+        transport: Transport = "websocket" if self.record.transport == "websocket" else "sse"
+        return staged, parcels(staged, self.fault, transport)
+
     def staged(self) -> Stage:
         """The events that are sent."""
         events = self.wire.events(self.reply)
@@ -59,11 +71,6 @@ class Admitted:
         if ping_ns:
             events = with_pings(events, ping_ns, self.ping())
         return stage(self.reply, self.wire, self.fault, events)
-
-    def parcels(self, staged: Stage) -> list[Parcel]:
-        """Their bytes."""
-        transport: Transport = "websocket" if self.record.transport == "websocket" else "sse"
-        return parcels(staged, self.fault, transport)
 
     def ping(self) -> Event:
         """A sign of life of this protocol: a ping event, or a comment."""

@@ -154,8 +154,8 @@ class _Session:
     async def _send(self, admitted: Admitted) -> None:
         """The events of one response and the ending that its fault plants."""
         record, fault, log = admitted.record, admitted.fault, self._service.log
-        staged = admitted.staged()
-        await send(admitted.parcels(staged), self._link, record)
+        staged, parcels = await admitted.packed()
+        await send(parcels, self._link, record)
         if staged.ending == "complete":
             self._service.keep(admitted)
         elif staged.ending == "hang":
