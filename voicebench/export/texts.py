@@ -27,12 +27,12 @@ def one_line(text: str) -> str:
     Runs of white space become one space. What is left shows as what it is, in any terminal and in any file.
     """
     bare = _ESCAPES.sub("", text)
-    spaced = _SPACES.sub(" ", bare)
-    return "".join(
+    shown = (
         character
-        for character in spaced
-        if character in _JOINERS or unicodedata.category(character) not in _HIDDEN
-    ).strip()
+        for character in bare
+        if character.isspace() or character in _JOINERS or unicodedata.category(character) not in _HIDDEN
+    )
+    return _SPACES.sub(" ", "".join(shown)).strip()
 
 
 def shortened(text: str, width: int) -> str:
