@@ -72,6 +72,7 @@ def build(mode: Mode, specs: StageSpecs, config: Config, shared: Shared, work: W
     from voicebench.stages.quiet import hush_pipecat
 
     hush_pipecat()
+    from pipecat.observers.user_bot_latency_observer import UserBotLatencyObserver
     from pipecat.pipeline.pipeline import Pipeline
     from pipecat.pipeline.worker import PipelineParams, PipelineWorker
     from pipecat.processors.aggregators.llm_context import LLMContext
@@ -102,6 +103,12 @@ def build(mode: Mode, specs: StageSpecs, config: Config, shared: Shared, work: W
         ),
     )
     observer = TurnObserver(tts)
+    says = UserBotLatencyObserver()
+
+    async def on_measured(_: object, seconds: float) -> None:
+        work.note("pipecat_user_bot_latency_ms", seconds * 1000.0)
+
+    says.add_event_handler("on_latency_measured", on_measured)
     worker = PipelineWorker(
         Pipeline([source, asr, pair.user(), llm, tts, sink, pair.assistant()]),
         params=PipelineParams(
@@ -111,7 +118,7 @@ def build(mode: Mode, specs: StageSpecs, config: Config, shared: Shared, work: W
             enable_usage_metrics=False,
         ),
         clock=MonotonicClock(),
-        observers=[observer],
+        observers=[observer, says],
         enable_rtvi=False,
         enable_turn_tracking=False,
         idle_timeout_secs=None,

@@ -160,7 +160,7 @@ async def calibrate(turns: int, script: Script | None = None) -> Calibration:
     try:
         for number in range(turns + WARMUP):
             heard = await session.turn(clip, SPEECH_S, True)
-            answer = marks.answer(heard.attempts(), heard.speech_end_ns, heard.played)
+            answer = marks.answer(heard.attempts(), heard.speech_end_ns)
             timeline = Timeline(answer.marks)
             total, parts = timeline.voice_to_voice_ns, timeline.stages_ns()
             if not session.healthy:

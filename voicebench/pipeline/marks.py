@@ -19,8 +19,8 @@ class Attempt:
     """One committed end of turn, the request it led to, and the speech that came of it."""
 
     turn_end_ns: int
-    vad_stop_ns: int | None
-    transcript_ns: int | None
+    vad_stop_ns: int | None = None
+    transcript_ns: int | None = None
     streams: list[StreamLog] = field(default_factory=list)
     requests: list[Event] = field(default_factory=list)
     """Clauses as they went to speech synthesis."""
@@ -30,6 +30,7 @@ class Attempt:
     speech_ended: bool = False
     """Has speech synthesis ended this reply?"""
     first_audible_ns: int | None = None
+    last_audible_ns: int | None = None
 
     @property
     def stream(self) -> StreamLog | None:
@@ -56,19 +57,21 @@ class Attempt:
 
 
 def attempts(events: Sequence[Event], streams: Sequence[StreamLog], played: Played) -> list[Attempt]:
-    """The attempts of a turn in order."""
+    """The attempts of a turn in order.
+
+    What was detected and transcribed before one end of turn does not count for the next one.
+    """
     found: list[Attempt] = []
     vad_stop: int | None = None
-    transcript: int | None = None
     ordered = sorted(events, key=lambda event: event.at_ns)
     for event in ordered:
         if event.kind is Kind.VAD_STOP:
             vad_stop = event.at_ns
-        elif event.kind is Kind.TRANSCRIPT:
-            transcript = event.at_ns
         elif event.kind is Kind.TURN_END:
-            found.append(Attempt(event.at_ns, vad_stop, transcript))
+            found.append(Attempt(event.at_ns, vad_stop))
+            vad_stop = None
     _give_streams(found, ordered, streams)
+    _give_transcripts(found, ordered)
     _give_speech(found, ordered)
     _give_sound(found, played)
     return found
@@ -79,6 +82,7 @@ def _give_streams(found: list[Attempt], events: Sequence[Event], streams: Sequen
 
     The context is the last one pushed before the request. Its end of turn is the next one, unless the person
     began to speak in between; a context pushed after the end (a tool's result) belongs to the one before.
+    A request that follows another one replaced it, unless that one had called a tool.
     """
     contexts = [event.at_ns for event in events if event.kind is Kind.CONTEXT]
     starts = [event.at_ns for event in events if event.kind is Kind.TURN_START]
@@ -86,12 +90,24 @@ def _give_streams(found: list[Attempt], events: Sequence[Event], streams: Sequen
         before = [at for at in contexts if at <= stream.request_ns]
         pushed = before[-1] if before else stream.request_ns
         following = next((attempt for attempt in found if attempt.turn_end_ns >= pushed), None)
-        if following is not None and not any(pushed < at < following.turn_end_ns for at in starts):
-            following.streams.append(stream)
+        if following is None or any(pushed < at < following.turn_end_ns for at in starts):
+            following = next((one for one in reversed(found) if one.turn_end_ns < pushed), None)
+        if following is None:
             continue
-        earlier = [attempt for attempt in found if attempt.turn_end_ns < pushed]
-        if earlier:
-            earlier[-1].streams.append(stream)
+        if following.streams and not following.streams[-1].tool_calls:
+            following.streams.clear()
+        following.streams.append(stream)
+
+
+def _give_transcripts(found: list[Attempt], events: Sequence[Event]) -> None:
+    """The last transcript that an attempt's request holds; without a request the last one before its end."""
+    transcripts = [event.at_ns for event in events if event.kind is Kind.TRANSCRIPT]
+    after = 0
+    for attempt in found:
+        until = attempt.streams[0].request_ns if attempt.streams else attempt.turn_end_ns
+        own = [at for at in transcripts if after < at <= until]
+        attempt.transcript_ns = own[-1] if own else None
+        after = max(attempt.turn_end_ns, until)
 
 
 def _give_speech(found: list[Attempt], events: Sequence[Event]) -> None:
@@ -114,11 +130,13 @@ def _give_speech(found: list[Attempt], events: Sequence[Event]) -> None:
 
 
 def _give_sound(found: list[Attempt], played: Played) -> None:
-    """The first sound of each attempt: the first that begins after its first audio and before the next's."""
+    """The first and the last sound of each attempt: those after its first audio and before the next one's."""
     voiced = [attempt for attempt in found if attempt.audio]
     for index, attempt in enumerate(voiced):
         following = voiced[index + 1].audio[0].at_ns if index + 1 < len(voiced) else None
         attempt.first_audible_ns = played.first_sound(attempt.audio[0].at_ns, following)
+        if attempt.first_audible_ns is not None:
+            attempt.last_audible_ns = played.last_sound(following)
 
 
 @dataclass
@@ -133,7 +151,7 @@ class Answer:
     """Did a reply sound that was made before the person had finished?"""
 
 
-def answer(found: Sequence[Attempt], speech_end_ns: int | None, played: Played) -> Answer:
+def answer(found: Sequence[Attempt], speech_end_ns: int | None) -> Answer:
     """The answered attempt: the first to sound of those whose end of turn is not before `speech_end_ns`.
 
     Where only earlier ones sounded: the one that was sounding at `speech_end_ns` counts as the answer, with a
@@ -146,17 +164,19 @@ def answer(found: Sequence[Attempt], speech_end_ns: int | None, played: Played) 
     chosen = next((one for one in fresh if one.first_audible_ns is not None), None)
     stale_heard = any(one.first_audible_ns is not None for one in stale)
     if chosen is None and not fresh:
-        last = played.last_sound()
-        for one in stale:
-            onset = one.first_audible_ns
-            if onset is not None and end is not None and onset < end and last is not None and last > end:
-                chosen = one
+        chosen = next((one for one in reversed(stale) if _sounds_at(one, end)), None)
     if chosen is None and fresh:
-        chosen = fresh[-1]
+        chosen = next((one for one in reversed(fresh) if one.streams), fresh[-1])
     marks = {} if chosen is None else _marks(chosen)
     if end is not None:
         marks[Mark.SPEECH_END] = end
     return Answer(chosen, marks, cutoffs, stale_heard)
+
+
+def _sounds_at(attempt: Attempt, instant_ns: int | None) -> bool:
+    """Had this attempt's reply begun to sound before that instant, and did it go on after it?"""
+    first, last = attempt.first_audible_ns, attempt.last_audible_ns
+    return instant_ns is not None and first is not None and last is not None and first < instant_ns < last
 
 
 def _marks(attempt: Attempt) -> dict[Mark, int]:

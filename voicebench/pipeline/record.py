@@ -67,7 +67,7 @@ def failed_record(facts: TurnFacts, reason: str) -> TurnRecord:
 def record(facts: TurnFacts, heard: Heard) -> TurnRecord:
     """The record of a turn that was run."""
     found = heard.attempts()
-    answer = marks.answer(found, heard.speech_end_ns, heard.played)
+    answer = marks.answer(found, heard.speech_end_ns)
     outcome, reason = judge_outcome(facts, heard, answer)
     timeline = Timeline(answer.marks)
     attempt = answer.attempt
@@ -99,6 +99,7 @@ def record(facts: TurnFacts, heard: Heard) -> TurnRecord:
         language=heard.notes.get("language"),
         language_probability=heard.notes.get("language_probability"),
         lag_ms=ms(heard.lag_ns),
+        pipecat_ms=_pipecat_says(heard),
         cpu_busy=heard.load.busy,
         cpu_stolen=heard.load.stolen,
         caveats=_caveats(facts, heard, answer, timeline, outcome),
@@ -202,6 +203,12 @@ def _work(heard: Heard, stream: StreamLog | None) -> dict[str, float]:
     if stream is not None and stream.end_ns is not None:
         spent["llm_total"] = ms(stream.end_ns - stream.request_ns)
     return spent
+
+
+def _pipecat_says(heard: Heard) -> dict[str, float]:
+    """pipecat's own latency figures of this turn: a cross-check, never the truth."""
+    latency = heard.notes.get("pipecat_user_bot_latency_ms")
+    return {} if latency is None else {"user_bot_latency": latency}
 
 
 def _flags(heard: Heard, answer: Answer, stream: StreamLog | None, estimated: bool) -> tuple[Flag, ...]:
