@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 from numpy.typing import NDArray
 
-from voicebench.audio.waveform.detect import BRIDGE_MS, checked, segments
+from voicebench.audio.waveform.detect import BRIDGE_MS, bridged, checked, segments
 from voicebench.audio.waveform.findings import Analysis, Caveat, Conversation, Leak
 from voicebench.audio.waveform.leak import remove_leak
+from voicebench.audio.waveform.likeness import could_be_echo, is_echo, level_course
 from voicebench.audio.waveform.turntaking import (
     NO_REPLY_S,
     find_interruptions,
@@ -43,17 +46,9 @@ def conversation(
         raise ValueError(f"the channels differ in length: {user.size} and {agent.size} samples")
     user, agent = np.asarray(user, dtype=np.float32), np.asarray(agent, dtype=np.float32)
     alike = _alike(user, agent)
-    to_user = None if alike else remove_leak(agent, user, sample_rate, "agent")
-    to_agent = None if alike else remove_leak(user, agent, sample_rate, "user")
-    if to_user is None:
-        user_side = segments(user, sample_rate, bridge_ms=bridge_ms)
-    else:
-        user_side = segments(to_user.samples, sample_rate, bridge_ms=bridge_ms, masker=to_user.masker)
-    if to_agent is None:
-        agent_side = segments(agent, sample_rate, bridge_ms=bridge_ms)
-    else:
-        agent_side = segments(to_agent.samples, sample_rate, bridge_ms=bridge_ms, masker=to_agent.masker)
-    leaks = tuple(removed.found for removed in (to_user, to_agent) if removed is not None)
+    user_side, user_leak = _side(user, agent, sample_rate, bridge_ms, "agent", alike)
+    agent_side, agent_leak = _side(agent, user, sample_rate, bridge_ms, "user", alike)
+    leaks = tuple(leak for leak in (user_leak, agent_leak) if leak is not None)
     duration = user.size / sample_rate
     users, agents = list(user_side.segments), list(agent_side.segments)
     turns = () if alike else find_turns(users, agents, duration, no_reply_s)
@@ -71,6 +66,37 @@ def conversation(
         leaks=leaks,
         caveats=_caveats(user_side, agent_side, leaks, alike),
     )
+
+
+def _side(
+    own: Samples, other: Samples, sample_rate: int, bridge_ms: float, other_name: str, alike: bool
+) -> tuple[Analysis, Leak | None]:
+    """The utterances on one side's channel that are its own, and what leaks in from the other's."""
+    removed = None if alike else remove_leak(other, own, sample_rate, other_name)
+    if removed is None:
+        found = segments(own, sample_rate, bridge_ms=0)
+    else:
+        found = segments(removed.samples, sample_rate, bridge_ms=0, masker=removed.masker)
+    kept = list(found.segments)
+    if kept and not alike:
+        here, there = level_course(own, sample_rate), level_course(other, sample_rate)
+        kept = [s for s in kept if not is_echo(s, here, there, sample_rate)]
+    echoes = len(found.segments) - len(kept)
+    if echoes:
+        text = f"sounds that follow the {other_name}'s voice as an echo does make no turn: {echoes}"
+        kept = [
+            replace(s, certain=False, reason="echo_suspect")
+            if could_be_echo(s, here, there, sample_rate)
+            else s
+            for s in kept
+        ]
+        found = replace(
+            found,
+            dropped={**found.dropped, "echo": echoes},
+            caveats=(*found.caveats, Caveat("echo_suspect", text, echoes)),
+        )
+    found = replace(found, segments=bridged(kept, bridge_ms))
+    return found, None if removed is None else removed.found
 
 
 def _alike(user: Samples, agent: Samples) -> bool:

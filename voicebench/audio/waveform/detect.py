@@ -7,7 +7,7 @@ low bands, hissing ones in a few high bands, long before they stand out in the w
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from collections.abc import Sequence
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,72 +20,34 @@ from voicebench.audio.presence import (
     threshold_for,
     window_samples,
 )
+from voicebench.audio.waveform.channel import (
+    HISS_DB,
+    ISLAND_MS,
+    SHORTEST_MS,
+    Island,
+    Levels,
+    channel_levels,
+    windows,
+)
 from voicebench.audio.waveform.findings import Analysis, Caveat, Segment
 from voicebench.audio.waveform.levels import (
     Floats,
     Mask,
-    Run,
-    Split,
     decibel,
     joined,
     low_and_high,
     runs_of,
-    share_above,
     smooth,
-    two_levels,
-    widened,
-    window_power,
-    windows_of,
-    without_offset,
 )
+from voicebench.audio.waveform.noisy import noisy_islands
 
 BRIDGE_MS = 350.0
 """A pause of at most this inside one speaker's speech does not end the utterance."""
-SHORTEST_MS = 60.0
-"""A sound with less than this above the threshold, away from others, is a click, not speech."""
-_ISLAND_MS = 200.0
 _LEAST_CONTRAST_DB = 6.0
-_SILENT_DBFS = -80.0
 _QUIET_ISLAND_DB = 30.0
 _RAISE_DB = 3.0
 _LOW_SNR_DB = 5.0
 _ECHO_SUSPECT = 4.0
-_NARROW_HZ = 4300.0
-_NARROW_DB = -50.0
-HISS_DB = 14.0
-"""How much weaker a hissing sound is where a line ends near 4 kHz, its energy being above."""
-
-
-class Island(NamedTuple):
-    """A stretch of sound before it is judged: its windows, how many sound, how far off its edges may be.
-
-    `reason` is a code where the edges cannot be relied on, else empty.
-    """
-
-    run: Run
-    sounding: int
-    start_doubt_ms: float
-    end_doubt_ms: float
-    reason: str = ""
-
-
-class Levels(NamedTuple):
-    """What a channel's windows look like as a whole."""
-
-    samples: NDArray[np.float32]
-    power: Floats
-    split: Split
-    noise: Mask
-    floor_db: float
-    noise_high_db: float
-    peak: float
-    narrow: bool
-    """True where the sound ends below 4.3 kHz, as on a telephone line: hissing sounds arrive weakened."""
-
-
-def windows(milliseconds: float) -> int:
-    """A duration in whole 5 ms windows, at least 1."""
-    return max(1, round(milliseconds / WINDOW_MS))
 
 
 def segments(
@@ -98,11 +60,12 @@ def segments(
 ) -> Analysis:
     """The utterances in mono `samples` (float, +-1.0) at `sample_rate` Hz.
 
-    Pauses of at most `bridge_ms` are closed; isolated sounds of less than `shortest_ms` are dropped, as are
-    isolated ones 30 dB below the channel's speech (breaths, rustling). `masker` is a power for each 5 ms
-    window that is not this speaker's (what is left of an echo): only windows above it count. No speech gives
-    no segments and a caveat (`silent` or `no_speech`). Raises ValueError for a sample rate of 0 or less, an
-    array that is not one-dimensional, or samples that are not finite.
+    Pauses of at most `bridge_ms` are closed (up to 200 ms always, as plosives close so long). Isolated sounds
+    of less than `shortest_ms` are dropped, as are isolated ones 30 dB below the channel's speech (breaths,
+    rustling). `masker` is a power for each 5 ms window that is not this speaker's (what is left of an echo):
+    only windows above it count. No speech gives no segments and a caveat (`silent` or `no_speech`). Raises
+    ValueError for a sample rate of 0 or less, an array that is not one-dimensional, or samples that are not
+    finite.
     """
     checked(samples, sample_rate)
     duration = samples.size / sample_rate
@@ -120,14 +83,12 @@ def segments(
 
     noisy = levels.noise_high_db + 1 > threshold_db + _RAISE_DB
     if noisy:
-        from voicebench.audio.waveform.noisy import noisy_islands
-
         islands = noisy_islands(levels, sample_rate, threshold_db, masker)
     else:
         threshold_db = max(threshold_db, levels.noise_high_db + 1)
         islands = plain_islands(levels, sample_rate, threshold_db, masker)
     kept, dropped = judged(islands, levels, shortest_ms)
-    found = utterances(kept, levels, sample_rate, bridge_ms, masker)
+    found = bridged(as_segments(kept, levels, sample_rate, masker), bridge_ms)
     speech = [s.level_dbfs for s in found]
     snr = max(speech) - levels.floor_db if speech else None
     caveats: list[Caveat] = []
@@ -142,7 +103,7 @@ def segments(
             )
         )
     return Analysis(
-        tuple(found),
+        found,
         sample_rate,
         duration,
         levels.floor_db,
@@ -166,52 +127,6 @@ def checked(samples: NDArray[np.float32], sample_rate: int) -> None:
         raise ValueError("some samples are not finite numbers")
 
 
-def channel_levels(samples: NDArray[np.float32], sample_rate: int) -> Levels | None:
-    """The channel's levels, its background and its peak; None where it is silent throughout."""
-    if samples.size == 0:
-        return None
-    clean = without_offset(samples, sample_rate)
-    power = window_power(clean, sample_rate)
-    level = decibel(smooth(power, windows(100) | 1))
-    split = two_levels(level)
-    if split.high < _SILENT_DBFS:
-        return None
-    loud = level > split.cut
-    noise = background_windows(loud, windows(100))
-    if noise is None:
-        noise = level <= np.quantile(level, 0.1)
-    return Levels(
-        samples=clean,
-        power=power,
-        split=split,
-        noise=noise,
-        floor_db=float(decibel(float(np.mean(power[noise])))),
-        noise_high_db=float(decibel(float(np.quantile(power[noise], 0.98)))),
-        peak=_speech_peak(clean, sample_rate, power, split),
-        narrow=sample_rate < 2 * _NARROW_HZ
-        or share_above(clean, sample_rate, _NARROW_HZ, loud) < 10 ** (_NARROW_DB / 10),
-    )
-
-
-def background_windows(speech: Mask, least: int) -> Mask | None:
-    """The windows that hold background: well away from `speech` where there are 2 s of such, else near it.
-
-    None where even 50 ms away from speech fewer than `least` windows are left.
-    """
-    for distance_ms, enough in ((400, windows(2000)), (150, windows(500)), (50, least)):
-        away = ~widened(speech, windows(distance_ms))
-        if np.count_nonzero(away) >= enough:
-            return away
-    return None
-
-
-def _speech_peak(samples: NDArray[np.float32], sample_rate: int, power: Floats, split: Split) -> float:
-    """The highest sample of what lasts long enough to be speech, so that a click does not count."""
-    highs = np.abs(windows_of(samples, sample_rate)).max(axis=1)
-    long = [r for r in runs_of(decibel(smooth(power, 5)) > split.cut) if r.length >= windows(SHORTEST_MS)]
-    return float(max((highs[r.start : r.stop].max() for r in long), default=highs.max()))
-
-
 def plain_islands(
     levels: Levels, sample_rate: int, threshold_db: float, masker: Floats | None
 ) -> list[Island]:
@@ -227,7 +142,7 @@ def plain_islands(
     doubt = WINDOW_MS * (2.0 if levels.narrow else 1.0)
     islands = [
         Island(run, int(np.count_nonzero(plain[run.start : run.stop])), doubt, doubt)
-        for run in joined(runs_of(sound), windows(_ISLAND_MS))
+        for run in joined(runs_of(sound), windows(ISLAND_MS))
     ]
     return [island for island in islands if island.sounding]
 
@@ -262,29 +177,21 @@ def judged(islands: list[Island], levels: Levels, shortest_ms: float) -> tuple[l
     return kept, dropped
 
 
-def utterances(
-    islands: list[Island], levels: Levels, sample_rate: int, bridge_ms: float, masker: Floats | None
+def as_segments(
+    islands: list[Island], levels: Levels, sample_rate: int, masker: Floats | None
 ) -> list[Segment]:
-    """Segments in seconds: islands at most `bridge_ms` apart are one utterance."""
-    groups: list[list[Island]] = []
-    for island in islands:
-        if groups and (island.run.start - groups[-1][-1].run.stop) * WINDOW_MS <= bridge_ms:
-            groups[-1].append(island)
-        else:
-            groups.append([island])
+    """Each island as a segment in seconds, with what is doubtful about it."""
     width = window_samples(sample_rate)
     found: list[Segment] = []
-    for group in groups:
-        start, stop = group[0].run.start, group[-1].run.stop
-        power = np.concatenate([levels.power[i.run.start : i.run.stop] for i in group])
-        level = float(decibel(float(np.mean(power))))
-        reason = next((i.reason for i in group if i.reason), "")
+    for island in islands:
+        start, stop = island.run
+        power = float(np.mean(levels.power[start:stop]))
+        level = float(decibel(power))
+        reason = island.reason
         if level - levels.floor_db < _LOW_SNR_DB:
             reason = "low_snr"
-        if masker is not None:
-            heard = np.concatenate([masker[i.run.start : i.run.stop] for i in group])
-            if float(np.mean(power)) < _ECHO_SUSPECT * float(np.mean(heard)):
-                reason = "echo_suspect"
+        if masker is not None and power < _ECHO_SUSPECT * float(np.mean(masker[start:stop])):
+            reason = "echo_suspect"
         found.append(
             Segment(
                 start_s=start * width / sample_rate,
@@ -292,8 +199,29 @@ def utterances(
                 level_dbfs=level,
                 certain=not reason,
                 reason=reason,
-                start_uncertainty_ms=group[0].start_doubt_ms,
-                end_uncertainty_ms=group[-1].end_doubt_ms,
+                start_uncertainty_ms=island.start_doubt_ms,
+                end_uncertainty_ms=island.end_doubt_ms,
             )
         )
     return found
+
+
+def bridged(found: Sequence[Segment], bridge_ms: float) -> tuple[Segment, ...]:
+    """Segments at most `bridge_ms` apart as one, whose level is the mean of its parts."""
+    out: list[Segment] = []
+    for part in found:
+        if not out or (part.start_s - out[-1].end_s) * 1000 > bridge_ms:
+            out.append(part)
+            continue
+        whole = out[-1]
+        energy = sum(s.duration_s * 10 ** (s.level_dbfs / 10) for s in (whole, part))
+        out[-1] = Segment(
+            start_s=whole.start_s,
+            end_s=part.end_s,
+            level_dbfs=float(decibel(energy / (whole.duration_s + part.duration_s))),
+            certain=whole.certain and part.certain,
+            reason=whole.reason or part.reason,
+            start_uncertainty_ms=whole.start_uncertainty_ms,
+            end_uncertainty_ms=part.end_uncertainty_ms,
+        )
+    return tuple(out)

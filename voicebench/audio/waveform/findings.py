@@ -92,9 +92,9 @@ class Turn:
     """The user speaks, the agent answers.
 
     `voice_to_voice_ms` is `agent_onset_s` - `user_end_s` in ms: negative where the agent began before the
-    user had ended, None where no reply was heard. `interrupted`: the user talked over the reply and it stopped.
-    `certain` is False where a sound may not be what it is taken for; `reasons` are codes. `uncertainty_ms`
-    says how far the true figure may lie to either side.
+    user had ended, None where no reply was heard. `interrupted`: the user talked over the reply and it
+    stopped. `certain` is False where a sound may not be what it is taken for, or an edge is drowned;
+    `reasons` are codes. `uncertainty_ms` says how far the true figure may lie to either side.
     """
 
     user_start_s: float

@@ -4,7 +4,14 @@ from __future__ import annotations
 
 import numpy as np
 
-from voicebench.audio.waveform.detect import HISS_DB, Island, Levels, background_windows, windows
+from voicebench.audio.waveform.channel import (
+    HISS_DB,
+    ISLAND_MS,
+    Island,
+    Levels,
+    background_windows,
+    windows,
+)
 from voicebench.audio.waveform.levels import (
     Floats,
     Mask,
@@ -28,7 +35,6 @@ _CLOSE_DB = 6.0
 MOST_DOUBT_MS = 100.0
 """An edge that may be further off than this is not certain."""
 _SPANS = (5, 15)
-_ISLAND_MS = 200.0
 
 
 def evidence(ratio: Floats, noise: Mask, span: int) -> Floats:
@@ -43,6 +49,23 @@ def evidence(ratio: Floats, noise: Mask, span: int) -> Floats:
     freedom = np.minimum(1 / np.maximum(np.var(mean[noise], axis=0), 1e-3), 60.0)
     mean = np.maximum(mean, 1.0)
     return np.asarray(((mean - np.log(mean) - 1) * freedom).sum(axis=1), dtype=np.float64)
+
+
+def hiss_evidence(ratio: Floats, noise: Mask, span: int, sample_rate: int) -> Floats:
+    """How far the high bands together exceed their background, in standard deviations of the latter.
+
+    A final hiss lies a little above the background in many neighbouring high bands at once. None of them
+    shows it by itself, so two groups are pooled (3 to 5 kHz and above 4.2 kHz), and the clearer one counts.
+    """
+    middle = band_centres(sample_rate)
+    mean = smooth(ratio, span)
+    weight = 1 / np.maximum(np.var(mean[noise], axis=0), 1e-3)
+    best = np.zeros(noise.size)
+    for part in ((middle > 3000) & (middle < 5000), middle > 4200):
+        if part.any():
+            pooled = mean[:, part] @ weight[part] / weight[part].sum() - 1
+            best = np.maximum(best, pooled / max(float(np.std(pooled[noise])), 1e-3))
+    return best
 
 
 def noisy_islands(
@@ -67,11 +90,11 @@ def noisy_islands(
         clear = np.zeros(noise.size, dtype=np.bool_)
         for span in _SPANS:
             score = evidence(ratio, noise, span)
-            spare = (span - _SPANS[0]) // 2
-            for run in runs_of(score > float(np.quantile(score[noise], 0.98)) * 1.1 + 1):
-                if run.length >= _LEAST_WINDOWS + 2 * spare:
-                    faint[run.start + spare : run.stop - spare] = True
-            clear |= score > float(np.quantile(score[noise], 0.999)) * 1.2 + 3
+            _mark(faint, score > _quantile(score, noise, 0.98) * 1.1 + 1, (span - _SPANS[0]) // 2)
+            clear |= score > _quantile(score, noise, 0.999) * 1.2 + 3
+        hiss = hiss_evidence(ratio, noise, _SPANS[-1], sample_rate)
+        _mark(faint, hiss > _quantile(hiss, noise, 0.98) + 0.2, (_SPANS[-1] - _SPANS[0]) // 2)
+        clear |= hiss > _quantile(hiss, noise, 0.998) + 0.3
         short = [r for r in runs_of(faint & audible) if r.length >= _LEAST_WINDOWS]
         runs = grown(short, clear & audible, level > levels.split.cut)
         speech = np.zeros(noise.size, dtype=np.bool_)
@@ -86,8 +109,20 @@ def noisy_islands(
     # A 20 ms look sees an onset some 5 ms before it comes.
     return [
         Island(Run(min(r.start + 1, r.stop - 1), r.stop), r.length, doubt / 2, doubt, reason)
-        for r in joined(runs, windows(_ISLAND_MS))
+        for r in joined(runs, windows(ISLAND_MS))
     ]
+
+
+def _quantile(score: Floats, noise: Mask, share: float) -> float:
+    """The score that `share` of the background windows stay below."""
+    return float(np.quantile(score[noise], share))
+
+
+def _mark(faint: Mask, high: Mask, spare: int) -> None:
+    """Set `faint` in each run of `high`, less the `spare` windows that averaging added on either side."""
+    for run in runs_of(high):
+        if run.length >= _LEAST_WINDOWS + 2 * spare:
+            faint[run.start + spare : run.stop - spare] = True
 
 
 def edge_doubt_ms(bands: Floats, noise: Mask, levels: Levels, sample_rate: int, threshold_db: float) -> float:
@@ -135,7 +170,7 @@ def grown(faint: list[Run], clear: Mask, loud: Mask) -> list[Run]:
     need = windows(_SEED_MS)
     sure = [int(np.count_nonzero(clear[g.start : g.stop] & loud[g.start : g.stop])) >= need for g in groups]
     plain = [int(np.count_nonzero(clear[g.start : g.stop])) >= _LEAST_WINDOWS for g in groups]
-    reach = windows(_ISLAND_MS)
+    reach = windows(ISLAND_MS)
     for order in (range(1, len(groups)), range(len(groups) - 2, -1, -1)):
         step = 1 if order.step > 0 else -1
         for i in order:

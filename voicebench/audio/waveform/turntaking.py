@@ -14,6 +14,8 @@ LONGEST_YIELD_S = 2.0
 """An agent that speaks on for longer than this after the user came in has not yielded to them."""
 SPOKE_ON_S = 1.0
 """An agent that speaks on for this long after the user's words has passed over them: they are no turn."""
+_COMMA_S = 0.5
+_ANEW_S = 0.9
 _LEAST_SILENCE_S = 0.2
 _MOST_SILENCES = 10
 
@@ -23,9 +25,9 @@ def find_turns(
 ) -> tuple[Turn, ...]:
     """The turns of a call of `duration_s`, from both sides' utterances in order of time.
 
-    A turn's user part is every utterance up to the agent's next onset. Its reply is the first agent utterance
-    that begins after the turn did and sounds beyond the user's last sound: one that stopped before (a false
-    start, a listener's "mm-hm") is none. What the user says while the agent speaks on is no turn.
+    A turn's user part is every utterance up to the agent's next onset. Its reply is what the agent says from
+    then on that sounds beyond the user's last sound: an utterance that stopped before (a false start, a
+    listener's "mm-hm") is none. What the user says while the agent speaks on is no turn.
     """
     spoken = [u for u in user if not _passed_over(u, agent)]
     groups: list[list[Segment]] = []
@@ -65,8 +67,10 @@ def _turn(
     """One turn from the user's utterances in it; `until` is when the next turn begins, None for the last."""
     start, end = group[0].start_s, group[-1].end_s
     mine = [a for a in agent if a.start_s > start and (until is None or a.start_s <= until)]
-    reply = [a for a in mine if a.end_s > end]
-    reasons = {f"user_{group[-1].reason}"} if not group[-1].certain else set()
+    reply, doubtful = _reply(mine, end)
+    reasons = {"false_start"} if doubtful else set()
+    if not group[-1].certain:
+        reasons.add(f"user_{group[-1].reason}")
     if any(a.start_s <= start and a.end_s > end for a in agent):
         reasons.add("agent_spoke_on")
     if not reply:
@@ -99,6 +103,20 @@ def _turn(
         uncertainty_ms=group[-1].end_uncertainty_ms + first.start_uncertainty_ms,
         reasons=tuple(sorted(reasons)),
     )
+
+
+def _reply(agent: list[Segment], user_end_s: float) -> tuple[list[Segment], bool]:
+    """The reply among the agent's utterances of a turn, and whether a false start may belong to it.
+
+    An utterance that stopped before the user's end belongs to the reply where the next goes on within half a
+    second, as after a comma. An agent that stopped for the user and answers anew takes longer.
+    """
+    reply = [a for a in agent if a.end_s > user_end_s]
+    early = [a for a in agent if a.end_s <= user_end_s]
+    while early and reply and reply[0].start_s - early[-1].end_s <= _COMMA_S:
+        reply.insert(0, early.pop())
+    doubtful = bool(early and reply) and reply[0].start_s - early[-1].end_s <= _ANEW_S
+    return reply, doubtful
 
 
 def _broke_in(utterance: Segment, agent: Segment) -> bool:

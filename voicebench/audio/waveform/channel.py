@@ -1,0 +1,113 @@
+"""A channel as a whole: its levels, its background, its peak; and what is found in it before it is judged."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from voicebench.audio.presence import WINDOW_MS
+from voicebench.audio.waveform.levels import (
+    Floats,
+    Mask,
+    Run,
+    Split,
+    decibel,
+    runs_of,
+    share_above,
+    smooth,
+    two_levels,
+    widened,
+    window_power,
+    windows_of,
+    without_offset,
+)
+
+SHORTEST_MS = 60.0
+"""A sound with less than this above the threshold, away from others, is a click, not speech."""
+ISLAND_MS = 200.0
+"""Sounds up to this far apart belong together: plosives close so long."""
+HISS_DB = 14.0
+"""How much weaker a hissing sound is where a line ends near 4 kHz, its energy being above."""
+_SILENT_DBFS = -80.0
+_NARROW_HZ = 4300.0
+_NARROW_DB = -50.0
+
+
+class Island(NamedTuple):
+    """A stretch of sound before it is judged: its windows, how many sound, how far off its edges may be.
+
+    `reason` is a code where the edges cannot be relied on, else empty.
+    """
+
+    run: Run
+    sounding: int
+    start_doubt_ms: float
+    end_doubt_ms: float
+    reason: str = ""
+
+
+class Levels(NamedTuple):
+    """What a channel's windows look like as a whole."""
+
+    samples: NDArray[np.float32]
+    power: Floats
+    split: Split
+    noise: Mask
+    floor_db: float
+    noise_high_db: float
+    peak: float
+    narrow: bool
+    """True where the sound ends below 4.3 kHz, as on a telephone line: hissing sounds arrive weakened."""
+
+
+def windows(milliseconds: float) -> int:
+    """A duration in whole 5 ms windows, at least 1."""
+    return max(1, round(milliseconds / WINDOW_MS))
+
+
+def channel_levels(samples: NDArray[np.float32], sample_rate: int) -> Levels | None:
+    """The channel's levels, its background and its peak; None where it is silent throughout."""
+    if samples.size == 0:
+        return None
+    clean = without_offset(samples, sample_rate)
+    power = window_power(clean, sample_rate)
+    level = decibel(smooth(power, windows(100) | 1))
+    split = two_levels(level)
+    if split.high < _SILENT_DBFS:
+        return None
+    loud = level > split.cut
+    noise = background_windows(loud, windows(100))
+    if noise is None:
+        noise = level <= np.quantile(level, 0.1)
+    return Levels(
+        samples=clean,
+        power=power,
+        split=split,
+        noise=noise,
+        floor_db=float(decibel(float(np.mean(power[noise])))),
+        noise_high_db=float(decibel(float(np.quantile(power[noise], 0.98)))),
+        peak=_speech_peak(clean, sample_rate, power, split),
+        narrow=sample_rate < 2 * _NARROW_HZ
+        or share_above(clean, sample_rate, _NARROW_HZ, loud) < 10 ** (_NARROW_DB / 10),
+    )
+
+
+def background_windows(speech: Mask, least: int) -> Mask | None:
+    """The windows that hold background: well away from `speech` where there are 2 s of such, else near it.
+
+    None where even 50 ms away from speech fewer than `least` windows are left.
+    """
+    for distance_ms, enough in ((400, windows(2000)), (150, windows(500)), (50, least)):
+        away = ~widened(speech, windows(distance_ms))
+        if np.count_nonzero(away) >= enough:
+            return away
+    return None
+
+
+def _speech_peak(samples: NDArray[np.float32], sample_rate: int, power: Floats, split: Split) -> float:
+    """The highest sample of what lasts long enough to be speech, so that a click does not count."""
+    highs = np.abs(windows_of(samples, sample_rate)).max(axis=1)
+    long = [r for r in runs_of(decibel(smooth(power, 5)) > split.cut) if r.length >= windows(SHORTEST_MS)]
+    return float(max((highs[r.start : r.stop].max() for r in long), default=highs.max()))
