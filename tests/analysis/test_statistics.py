@@ -109,17 +109,34 @@ def test_the_median_interval_covers_as_often_as_it_says() -> None:
     assert 270 <= held <= 297
 
 
-def test_the_interval_agrees_with_resampling_written_out() -> None:
-    """The weighted medians have the distribution of medians of resamples that are really drawn."""
+@pytest.mark.parametrize("n", [6, 7, 25, 60])
+def test_the_interval_agrees_with_resampling_written_out(n: int) -> None:
+    """The interval is that of the medians of resamples that are really drawn, up to the noise of drawing."""
     rng = np.random.default_rng(5)
-    values = np.sort(rng.exponential(100, 25))
-    drawn = np.median(rng.choice(values, size=(20_000, 25)), axis=1)
+    values = np.sort(rng.exponential(100, n))
+    medians = np.median(rng.choice(values, size=(50_000, n)), axis=1)
     interval = median_interval(values, seed=1)
     assert interval is not None
-    low, high = np.percentile(drawn, [2.5, 97.5])
-    spread = values[-1] - values[0]
-    assert abs(interval[0] - low) < 0.05 * spread
-    assert abs(interval[1] - high) < 0.05 * spread
+    for bound, percent in zip(interval, (2.5, 97.5), strict=True):
+        assert np.mean(medians <= bound) >= percent / 100 - 0.02
+        assert np.mean(medians < bound) <= percent / 100 + 0.02
+
+
+@pytest.mark.parametrize(("n", "samples"), [(7, 3), (60, 12), (61, 12), (300, 40)])
+def test_the_interval_by_sample_agrees_with_resampling_written_out(n: int, samples: int) -> None:
+    """So it is where whole samples of unequal size are drawn."""
+    rng = np.random.default_rng(6)
+    labels = np.sort(rng.integers(samples, size=n))
+    values = rng.exponential(100, n) + 40 * labels
+    groups = [values[labels == label] for label in np.unique(labels)]
+    drawn = rng.integers(len(groups), size=(8000, len(groups)))
+    medians = np.array([np.median(np.concatenate([groups[place] for place in row])) for row in drawn])
+    order = np.argsort(values)
+    interval = median_interval(values[order], labels[order], seed=1)
+    assert interval is not None
+    for bound, percent in zip(interval, (2.5, 97.5), strict=True):
+        assert np.mean(medians <= bound) >= percent / 100 - 0.02
+        assert np.mean(medians < bound) <= percent / 100 + 0.02
 
 
 def test_repeats_of_a_sample_are_no_independent_evidence() -> None:
@@ -165,10 +182,11 @@ def test_clusters_must_fit_the_values() -> None:
         summarize([1.0, 2.0], clusters=["a"])
 
 
-def test_a_hundred_thousand_values_are_summarised_in_bounded_memory() -> None:
-    """A large clustered set has a narrow interval around its median and exact percentiles."""
+@pytest.mark.parametrize("samples", [500, 30_000])
+def test_a_hundred_thousand_values_are_summarised(samples: int) -> None:
+    """A large set has a narrow interval around its median and exact percentiles, whatever its samples."""
     values = np.random.default_rng(2).normal(700, 60, 100_000)
-    summary = summarize(values, clusters=(np.arange(100_000) % 500).tolist())
+    summary = summarize(values, clusters=(np.arange(100_000) % samples).tolist())
     assert summary.p99 == pytest.approx(float(np.percentile(values, 99)))
     assert summary.ci95_p50 is not None
     assert summary.p50 is not None

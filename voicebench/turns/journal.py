@@ -7,6 +7,7 @@ the end; reading passes over it, and appending never merges with it.
 from __future__ import annotations
 
 import errno
+import gc
 import json
 import os
 from collections.abc import Iterator
@@ -180,6 +181,8 @@ def read_journal(path: Path) -> JournalReading:
     Lines may end in LF or CRLF; blank lines and a byte-order mark are passed over. Raises RunProblem where
     the file cannot be read.
     """
+    collecting = gc.isenabled()
+    gc.disable()  # records hold no cycles, and looking for them would take longer than reading
     try:
         with path.open("rb") as lines:
             return read_lines(lines)
@@ -188,6 +191,9 @@ def read_journal(path: Path) -> JournalReading:
             f"Cannot read the journal {path}: {error.strerror or error}.",
             "Name a run folder that holds turns.jsonl and that you may read.",
         ) from error
+    finally:
+        if collecting:
+            gc.enable()
 
 
 def read_lines(lines: Iterator[bytes]) -> JournalReading:
