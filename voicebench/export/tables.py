@@ -151,21 +151,22 @@ def ledger_table(report: Report) -> Table:
 def stage_table(report: Report) -> Table:
     """The stages near p50 and p95, which add up to the V2V in the last row."""
     shown = [entry for entry in report.modes if entry.near_p50 is not None]
-    rows = [(stage.value, *(_near(entry, stage) for entry in shown)) for stage in Stage]
-    rows.append(("sum", *(_near(entry, None) for entry in shown)))
+    both = any(entry.near_p95 is not None for entry in shown)
+    rows = [(stage.value, *(_near(entry, stage, both) for entry in shown)) for stage in Stage]
+    rows.append(("sum", *(_near(entry, None, both) for entry in shown)))
     return Table(
-        title="Stages near p50 / p95 (ms)",
+        title="Stages near p50 / p95 (ms)" if both else "Stages near p50 (ms)",
         columns=("stage", *(", ".join(_name(report, entry)) for entry in shown)),
         rows=tuple(rows) if shown else (),
-        note="Means over the turns within 5 percentile ranks of V2V's p50 and p95, so that they add up.",
+        note="Means over the turns within 5 percentile ranks of that percentile of V2V, so that they add up.",
     )
 
 
-def _near(entry: ModeReport, stage: Stage | None) -> str:
-    """One stage near p50 and p95, or for None what all of them add up to."""
+def _near(entry: ModeReport, stage: Stage | None, both: bool) -> str:
+    """One stage near p50, and for `both` near p95; for no stage what all of them add up to."""
     return " / ".join(
         number(None if means is None else means.total if stage is None else means.stages[stage.value], 1)
-        for means in (entry.near_p50, entry.near_p95)
+        for means in ((entry.near_p50, entry.near_p95) if both else (entry.near_p50,))
     )
 
 

@@ -16,19 +16,22 @@ from voicebench.export.turn_text import mode_name, turn_line, waterfall
 
 __all__ = ["mode_name", "print_report", "rendered", "turn_line", "waterfall"]
 
-
-NARROW = 110
-"""Below this many columns, modes stand on two lines and optional columns are left out."""
+WIDTH = 100
+"""Columns where nobody knows the screen."""
 
 _NAME_WIDTH = 14
 _BETWEEN = 2
 """Columns between two columns of a table."""
 
 
-def rendered(report: Report, width: int = NARROW) -> RenderableType:
+def rendered(report: Report, width: int = WIDTH) -> RenderableType:
     """The report for a screen of `width` columns. No text in it can steer the terminal."""
     parts: list[RenderableType] = [Text(one_line(line)) for line in headline_lines(report)]
-    parts += [_rich(table, width) for table in tables_of(report) if table.rows]
+    for table in tables_of(report):
+        if table.rows:
+            parts += [Text(f"\n{one_line(table.title)}", style="bold"), _rich(table, width)]
+        if table.rows and table.note:
+            parts.append(Text(one_line(table.note), style="dim"))
     caveats = caveat_lines(report)
     if caveats:
         parts.append(Text("\nCaveats", style="bold"))
@@ -46,19 +49,13 @@ def print_report(report: Report, console: Console | None = None) -> None:
 
 
 def _rich(table: Table, width: int) -> RenderableType:
-    narrow = width < NARROW
-    found = RichTable(
-        title=Text(f"\n{one_line(table.title)}", style="bold"),
-        caption=Text(one_line(table.note), style="dim") if table.note else None,
-        title_justify="left",
-        caption_justify="left",
-        box=box.SIMPLE_HEAD,
-        padding=(0, 1, 0, 0),
-        pad_edge=False,
-        show_edge=False,
-    )
+    """The table; where lines are too long for the screen, names break and optional columns are left out."""
+    found = RichTable(box=box.SIMPLE_HEAD, padding=(0, 1, 0, 0), pad_edge=False, show_edge=False)
+    lines = [list(map(one_line, row)) for row in (table.columns, *table.rows)]
+    columns = zip(*lines, strict=True)
+    narrow = sum(max(map(len, column)) + _BETWEEN for column in columns) > width
     kept = [place for place, column in enumerate(table.columns) if not (narrow and column in table.optional)]
-    cells = [[_cell(row[place], narrow) for place in kept] for row in (table.columns, *table.rows)]
+    cells = [[_cell(line[place], narrow) for place in kept] for line in lines]
     widths = fitted(list(zip(*cells, strict=True)), width)
     for place, head, column_width in zip(kept, cells[0], widths, strict=True):
         found.add_column(
@@ -91,10 +88,9 @@ def fitted(columns: Sequence[Sequence[str]], width: int) -> list[int | None]:
 
 def _cell(text: str, narrow: bool) -> str:
     """A cell's text; on a narrow screen a mode's id breaks behind its provider and in a long name."""
-    line = one_line(text)
-    provider, slash, name = line.partition("/")
+    provider, slash, name = text.partition("/")
     if not narrow or not slash or " " in provider:
-        return line
+        return text
     hyphen = name.rfind("-", 0, _NAME_WIDTH) if len(name) > _NAME_WIDTH else -1
     if hyphen > 0:
         name = f"{name[: hyphen + 1]}\n{name[hyphen + 1 :]}"
