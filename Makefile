@@ -8,7 +8,9 @@ VENV := .venv
 BIN := $(VENV)/bin
 SETUP := $(VENV)/.set-up
 
-.PHONY: demo test lint types check-layers clean
+# make soak   the long checks of the measurement itself, about half an hour
+
+.PHONY: demo test soak lint types check-layers clean
 
 $(SETUP): pyproject.toml
 	@test -n "$(PYTHON)" || { echo "voicebench needs Python 3.11, 3.12 or 3.13; none was found." >&2; exit 2; }
@@ -23,6 +25,9 @@ demo: $(SETUP)
 test: $(SETUP) lint types check-layers
 	$(BIN)/voicebench models fetch
 	$(BIN)/python -m pytest
+
+soak: $(SETUP)
+	$(BIN)/python -m pytest -o addopts= -ra --strict-markers -s tests/soak
 
 lint: $(SETUP)
 	$(BIN)/ruff check .

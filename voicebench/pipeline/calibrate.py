@@ -7,7 +7,7 @@ is left is the noise floor: of voice-to-voice latency, and of each stage.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -18,8 +18,8 @@ from voicebench.audio.file_source import RATE
 from voicebench.clock import ms
 from voicebench.pipeline import marks
 from voicebench.pipeline.build import resolve
-from voicebench.pipeline.session import Session
-from voicebench.plan.config import Config, Conversation, PluginSpec, Vad
+from voicebench.pipeline.session import Heard, Session
+from voicebench.plan.config import Config, Conversation, Hear, PluginSpec, Vad
 from voicebench.plan.modes import Mode
 from voicebench.stages.shared import Shared
 from voicebench.turns.timeline import Mark, Stage, Timeline
@@ -27,6 +27,10 @@ from voicebench.turns.timeline import Mark, Stage, Timeline
 SPEECH_S = 0.3
 TAIL_S = 0.1
 WARMUP = 2
+STAGE_LIMIT_MS = 8.0
+"""A stage whose median is further from its truth than this shows more than what the harness adds."""
+FLOOR_LIMIT_MS = 12.0
+"""The noise floor that a machine fit for measuring stays below."""
 
 
 @dataclass(frozen=True)
@@ -79,6 +83,19 @@ class Calibration:
         """The median of the extra latency; None without a turn."""
         return float(np.median(self.extra_ms)) if self.extra_ms else None
 
+    def faults(self) -> list[str]:
+        """What the harness cannot explain by its own overhead, in words; empty where all is well."""
+        found = []
+        for stage, values in self.stage_extra_ms.items():
+            middle = float(np.median(values)) if values else 0.0
+            if abs(middle) > STAGE_LIMIT_MS:
+                found.append(f"{stage.value} takes {middle:+.1f} ms beyond its known delay")
+        if self.bias_ms is not None and self.bias_ms > FLOOR_LIMIT_MS:
+            found.append(f"voice-to-voice latency is {self.bias_ms:+.1f} ms off at the median")
+        if self.failed:
+            found.append(f"{self.failed} turns gave no latency")
+        return found
+
     def to_dict(self) -> dict[str, Any]:
         """Plain values for `run.json`, in ms with three decimals."""
         return {
@@ -89,6 +106,7 @@ class Calibration:
             "bias_ms": _rounded(self.bias_ms),
             "min_ms": _rounded(min(self.extra_ms, default=None)),
             "max_ms": _rounded(max(self.extra_ms, default=None)),
+            "faults": self.faults(),
             "truth_ms": self.script.voice_to_voice,
             "stage_bias_ms": {
                 stage.value: _rounded(float(np.median(values)))
@@ -115,7 +133,7 @@ def tone(seconds: float, tail_s: float = TAIL_S) -> NDArray[np.int16]:
     return (np.concatenate((wave, np.zeros(round(RATE * tail_s)))) * 32767).astype(np.int16)
 
 
-def scripted(script: Script) -> tuple[Config, Mode]:
+def scripted(script: Script, hear: Hear = "onset") -> tuple[Config, Mode]:
     """The configuration and the mode that act the script out."""
     mode = Mode(
         id="calibration",
@@ -129,7 +147,7 @@ def scripted(script: Script) -> tuple[Config, Mode]:
         name="calibration",
         modes=(mode.id,),
         own_modes=(mode,),
-        hear="onset",
+        hear=hear,
         turn_timeout_s=5.0,
         asr=PluginSpec.model_validate({"kind": "scripted", "delay_ms": script.asr}),
         tts=PluginSpec.model_validate(
@@ -146,10 +164,21 @@ def scripted(script: Script) -> tuple[Config, Mode]:
     return config, mode
 
 
-async def calibrate(turns: int, script: Script | None = None) -> Calibration:
-    """Run `turns` scripted turns (after two for warming up) and compare each mark with its truth."""
+async def calibrate(
+    turns: int,
+    script: Script | None = None,
+    *,
+    acted: Script | None = None,
+    hear: Hear = "onset",
+    on_turn: Callable[[Heard], None] = lambda _: None,
+) -> Calibration:
+    """Run `turns` scripted turns (after two for warming up) and compare each mark with its truth.
+
+    `acted` is what the stages really do, where it shall differ from the truth: a planted fault. `on_turn` is
+    given each measured turn.
+    """
     script = script or Script()
-    config, mode = scripted(script)
+    config, mode = scripted(acted or script, hear)
     shared = Shared()
     session = Session(mode, resolve(config, [mode], "calibration"), config, shared)
     clip = tone(SPEECH_S)
@@ -169,6 +198,7 @@ async def calibrate(turns: int, script: Script | None = None) -> Calibration:
                 await session.open()
             if number < WARMUP:
                 continue
+            on_turn(heard)
             if total is None or parts is None or Mark.FIRST_AUDIBLE not in answer.marks:
                 failed += 1
                 continue

@@ -16,5 +16,8 @@ def hush_pipecat() -> None:
     logger.remove()
     logger.disable("pipecat")
     warnings.filterwarnings("ignore", category=DeprecationWarning, module=r"pipecat\..*")
+    warnings.filterwarnings(
+        "ignore", r".* is deprecated since .* and will be removed in 2\.0\.0", DeprecationWarning
+    )
     for name in ("faster_whisper", "httpx", "httpx2", "openai", "anthropic", "piper"):
         logging.getLogger(name).setLevel(logging.ERROR)

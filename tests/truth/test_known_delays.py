@@ -1,0 +1,89 @@
+"""The harness against stages whose truth is known: the one place where tests assert times."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from dataclasses import replace
+
+import pytest
+
+from tests.truth.pacing import last_frame_late_ms
+from tests.truth.scripts import FLOOR_MS, KNOWN, beyond, opinion
+from voicebench.clock import ms
+from voicebench.pipeline.calibrate import calibrate
+from voicebench.pipeline.contamination import limited
+from voicebench.pipeline.session import Heard
+
+TURNS = 30
+
+
+async def test_known_delays_are_found_within_the_noise_floor() -> None:
+    """Each stage is within 5 ms and V2V within 10 ms of the truth at p95, the noise floor taken off."""
+    floor = await calibrate(TURNS)
+    measured = await calibrate(TURNS, KNOWN)
+    assert floor.failed == measured.failed == 0
+    assert floor.bias_ms is not None
+    assert floor.bias_ms <= FLOOR_MS
+    assert beyond(measured, floor) == {}
+    assert measured.faults() == []
+
+
+async def test_a_stage_that_is_slower_than_its_script_is_named() -> None:
+    """20 ms more in one stage than it should take is found, and laid to that stage."""
+    slow = replace(KNOWN, asr=KNOWN.asr + 20)
+    found = await calibrate(5, KNOWN, acted=slow)
+    assert any(fault.startswith("asr takes +2") for fault in found.faults())
+    assert not any(fault.startswith(("llm", "tts", "playout")) for fault in found.faults())
+
+
+async def test_a_shifted_first_sound_is_contradicted_by_the_waveform() -> None:
+    """A `first_audible` that is 30 ms off disagrees with the recording; the true one agrees."""
+    turns: list[Heard] = []
+    await calibrate(5, KNOWN, hear="reply", on_turn=turns.append)
+    for heard in turns:
+        timeline_ms, waveform = opinion(heard)
+        assert waveform.certain
+        assert not waveform.disagrees(timeline_ms)
+        assert waveform.disagrees(timeline_ms + 30.0)
+        assert waveform.disagrees(timeline_ms - 30.0)
+
+
+async def test_a_stalled_loop_is_flagged() -> None:
+    """A turn through which the event loop stood still for 200 ms is not believed; quiet ones are."""
+    lags: list[float] = []
+    loop = asyncio.get_running_loop()
+
+    def on_turn(heard: Heard) -> None:
+        lags.append(ms(heard.lag_ns) if limited(ms(heard.lag_ns), heard.load) else 0.0)
+        if len(lags) == 2:
+            loop.call_later(0.2, time.sleep, 0.2)
+
+    await calibrate(4, on_turn=on_turn)
+    assert [lag > 0 for lag in lags] == [False, False, True, False]
+    assert lags[2] >= 180.0
+
+
+@pytest.mark.parametrize("step_s", [3600.0, -3600.0, None], ids=["forward", "back", "frozen"])
+async def test_the_wall_clock_moves_no_figure(step_s: float | None, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A wall clock that jumps by an hour or stands still during the run changes no latency."""
+    real, begin = time.time, time.time()
+    calls = 0
+
+    def wall() -> float:
+        nonlocal calls
+        calls += 1
+        if step_s is None:
+            return begin
+        return real() + (step_s if calls % 2 else 0.0)
+
+    monkeypatch.setattr(time, "time", wall)
+    found = await calibrate(5, KNOWN)
+    assert calls > 0
+    assert found.failed == 0
+    assert found.faults() == []
+
+
+async def test_audio_does_not_drift() -> None:
+    """The last frame of a clip enters the pipeline within 20 ms of its instant."""
+    assert await last_frame_late_ms(5.0) <= 20.0
