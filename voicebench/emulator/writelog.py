@@ -33,6 +33,7 @@ from typing import Any, TextIO
 from voicebench.emulator.plan import Usage
 from voicebench.errors import BadRequest
 
+_KEPT_RECORDS = 5_000
 _KEPT_EVENTS = 100_000
 _KEPT_LATENESSES = 100_000
 
@@ -77,7 +78,7 @@ class Record:
     events: list[Written] = field(default_factory=list)
 
     def latenesses_ns(self) -> list[int]:
-        """How long after its instant the socket had each event, in ns; none where a fault slows the writes."""
+        """How long after its instant the socket had each event, in ns; none where a fault slows it."""
         if self.fault.partition(";")[0] in ("drip", "utf8-split"):
             return []
         return [after_ns - due_ns for _, _, due_ns, _, after_ns, *_ in self.events]
@@ -168,8 +169,10 @@ class WriteLog:
         self._records.setdefault(record.request, record)
         self._latenesses.extend(record.latenesses_ns())
         self._events += len(record.events)
-        while self._events > _KEPT_EVENTS and len(self._records) > 1:
-            self._events -= len(self._records.popitem(last=False)[1].events)
+        while len(self._records) > _KEPT_RECORDS or (self._events > _KEPT_EVENTS and len(self._records) > 1):
+            _, oldest = self._records.popitem(last=False)
+            if oldest.outcome is not None:
+                self._events -= len(oldest.events)
         if self._file is not None:
             task = asyncio.get_running_loop().create_task(self._append(record))
             self._writing.add(task)
