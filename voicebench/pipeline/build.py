@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+from voicebench.pipeline.asr_watch import AsrWatch
 from voicebench.plan import registry
 from voicebench.plan.config import Config, PluginSpec, validated
 from voicebench.plan.modes import Mode
@@ -65,6 +66,7 @@ class Parts:
     observer: Any
     context: Any
     user: Any
+    asr: AsrWatch
 
 
 def build(mode: Mode, specs: StageSpecs, config: Config, shared: Shared, work: WorkLog, tap: Tap) -> Parts:
@@ -87,6 +89,8 @@ def build(mode: Mode, specs: StageSpecs, config: Config, shared: Shared, work: W
 
     llm_stage = specs.llm[mode.id]
     asr = specs.asr.plugin.build(specs.asr.settings, shared, work)
+    asr_watch = AsrWatch()
+    asr_watch.watch(asr)
     tts = specs.tts.plugin.build(specs.tts.settings, shared, work)
     llm = llm_stage.plugin.build(mode, llm_stage.settings, config.conversation, shared, tap)
     strategies = specs.turn.plugin.build(specs.turn.settings, config.vad, work)
@@ -98,6 +102,8 @@ def build(mode: Mode, specs: StageSpecs, config: Config, shared: Shared, work: W
         context,
         user_params=LLMUserAggregatorParams(
             user_turn_strategies=strategies,
+            # The session's own time-out ends a turn; ended earlier here, a late transcript would be lost.
+            user_turn_stop_timeout=max(5.0, config.turn_timeout_s),
             empty_user_turn=None,
             vad_analyzer=build_vad(config.vad),
         ),
@@ -125,4 +131,4 @@ def build(mode: Mode, specs: StageSpecs, config: Config, shared: Shared, work: W
         cancel_on_idle_timeout=False,
         check_dangling_tasks=False,
     )
-    return Parts(worker, source, sink, observer, context, pair.user())
+    return Parts(worker, source, sink, observer, context, pair.user(), asr_watch)

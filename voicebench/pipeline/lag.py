@@ -15,6 +15,7 @@ class LagMeter:
     def __init__(self) -> None:
         self._worst_ns = 0
         self._due_ns = 0
+        self._since_ns = 0
         self._task: asyncio.Task[None] | None = None
 
     def start(self) -> None:
@@ -30,13 +31,21 @@ class LagMeter:
             self._task = None
 
     def take(self) -> int:
-        """The longest delay since the last call, in ns, one that still lasts included."""
-        worst = max(self._worst_ns, now_ns() - self._due_ns, 0)
+        """The longest delay since the last call, in ns, one that still lasts included.
+
+        Of a delay that lasts, what went before a call belongs to that call alone.
+        """
+        now = now_ns()
+        worst = max(self._worst_ns, self._late_by(now))
         self._worst_ns = 0
+        self._since_ns = now
         return worst
+
+    def _late_by(self, now: int) -> int:
+        return max(0, now - max(self._due_ns, self._since_ns))
 
     async def _watch(self) -> None:
         while True:
             self._due_ns = now_ns() + PERIOD_NS
             await asyncio.sleep(PERIOD_NS / NS_PER_S)
-            self._worst_ns = max(self._worst_ns, now_ns() - self._due_ns)
+            self._worst_ns = max(self._worst_ns, self._late_by(now_ns()))

@@ -41,6 +41,14 @@ class Attempt:
         return self.streams[-1] if self.streams else None
 
     @property
+    def owed(self) -> bool:
+        """Is there a clause that went to speech synthesis and has not all its audio yet?
+
+        Where synthesis said that it was done, after some audio, nothing is owed any more.
+        """
+        return len(self.requests) > self.spoken and not (self.speech_ended and self.audio)
+
+    @property
     def speech_s(self) -> float:
         """Seconds of speech that synthesis has made so far."""
         return sum(event.seconds for event in self.audio)

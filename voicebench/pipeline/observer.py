@@ -104,14 +104,16 @@ class TurnObserver(BaseObserver):
         self._tts = tts
         self.events: list[Event] = []
         self.on_event: Callable[[], None] = lambda: None
+        self._since_ns = 0
 
     def begin_turn(self) -> None:
-        """Forget what happened before."""
+        """Forget what happened before, also what is told only later."""
         self.events = []
+        self._since_ns = now_ns()
 
     async def on_push_frame(self, data: FramePushed) -> None:
         """Take what matters from a pushed frame."""
-        if not data.first_push:
+        if not data.first_push or data.timestamp < self._since_ns:
             return
         event = self._event(data)
         if event is not None:

@@ -115,7 +115,7 @@ def judge_outcome(facts: TurnFacts, heard: Heard, answer: Answer) -> tuple[Outco
     errors = [event for event in heard.events if event.kind is Kind.ERROR]
     if stream is not None and stream.status == "failed":
         return Outcome.FAILED, f"LLM: {stream.detail}"
-    told = stream is not None and stream.status in ("rate_limited", "overloaded", "timed_out")
+    told = stream is not None and stream.status in ("rate_limited", "overloaded", "timed_out", "truncated")
     if errors and not audible and not told:
         return Outcome.FAILED, f"{errors[0].by}: {errors[0].text}"[:300]
     if heard.ending == "error" and not told:
@@ -130,8 +130,12 @@ def judge_outcome(facts: TurnFacts, heard: Heard, answer: Answer) -> tuple[Outco
     if stream is not None and stream.status == "truncated":
         return Outcome.TRUNCATED, stream.detail
     if heard.ending == "nobody_spoke":
+        if any(event.kind is Kind.TRANSCRIPT for event in heard.events):
+            return Outcome.FAILED, "a transcript came, but the language model was not asked"
         return Outcome.NO_SPEECH, None if facts.has_speech is False else "no speech was recognised"
-    if heard.ending == "stale" or (answer.stale_heard and not audible):
+    if heard.ending == "cancelled":
+        return Outcome.INTERRUPTED, "something was taken for speech and cancelled the reply before it sounded"
+    if not audible and (heard.ending == "stale" or answer.stale_heard):
         return Outcome.INTERRUPTED, "only a reply to half of what was said was heard"
     if not has_text:
         if stream is not None and stream.tool_calls:

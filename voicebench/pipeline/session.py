@@ -12,7 +12,9 @@ from numpy.typing import NDArray
 from voicebench.audio.file_source import Playback
 from voicebench.audio.played import Played
 from voicebench.clock import NS_PER_S, now_ns
+from voicebench.errors import RunProblem, VoicebenchError
 from voicebench.pipeline import marks
+from voicebench.pipeline.asr_watch import AsrWatch
 from voicebench.pipeline.build import Parts, StageSpecs, build
 from voicebench.pipeline.contamination import Load, load_between, ticks
 from voicebench.pipeline.lag import LagMeter
@@ -27,6 +29,10 @@ from voicebench.turns.stream import StreamLog
 POLL_S = 0.02
 QUIET_S = 1.5
 """So long after the last sign of life a turn that nobody answers is over."""
+UNHEARD_S = 5.0
+"""So long after the last sign of life a person's turn is over of which no transcript comes."""
+TAIL_S = 0.1
+"""So much of a reply's end may chunking and resampling hold back."""
 CLEAN_ENDINGS = ("answered", "no_reply", "nobody_spoke", "stale")
 """After any other ending the pipeline is built anew, so that nothing of it reaches the next turn."""
 START_TIMEOUT_S = 60.0
@@ -43,7 +49,8 @@ class Heard:
     streams: list[StreamLog]
     played: Played
     ending: str
-    """`answered`, `no_reply`, `silent_reply`, `nobody_spoke`, `stale`, `error` or `timed_out`."""
+    """`answered`, `no_reply`, `silent_reply`, `nobody_spoke`, `stale`, `cancelled`, `error`, `timed_out`."""
+    asr: AsrWatch = field(default_factory=AsrWatch)
     work: list[Work] = field(default_factory=list)
     notes: dict[str, Any] = field(default_factory=dict)
     lag_ns: int = 0
@@ -75,14 +82,9 @@ class Session:
     async def open(self) -> None:
         """Build the pipeline and wait until it runs. Models that are not there yet are loaded first.
 
-        Raises VoicebenchError where a stage cannot be built.
+        Raises VoicebenchError where a stage cannot be built or the pipeline does not start.
         """
-        from pipecat.workers.runner import WorkerRunner
-
-        self._parts = await asyncio.to_thread(
-            build, self.mode, self._specs, self._config, self._shared, self._work, self._tap
-        )
-        parts = self._parts
+        parts = self._parts = await self._build()
         parts.observer.on_event = self._changed.set
         parts.sink.on_sound = self._changed.set
         self._tap.on_change = self._changed.set
@@ -94,6 +96,8 @@ class Session:
         async def on_frame(_: object, frame: object) -> None:
             if isinstance(frame, BarrierFrame) and frame.number == self._barrier:
                 self._barrier_passed.set()
+
+        from pipecat.workers.runner import WorkerRunner
 
         parts.worker.add_event_handler("on_pipeline_started", on_started)
         parts.worker.set_reached_downstream_filter((BarrierFrame,))
@@ -109,8 +113,21 @@ class Session:
         waiting.cancel()
         if not self.healthy:
             await self.close()
-            raise RuntimeError("the pipeline did not start")
+            raise RunProblem(f"The pipeline of the mode {self.mode.id} did not start.")
         self._lag.start()
+
+    async def _build(self) -> Parts:
+        """The pipeline, built in a thread, since models may have to be loaded."""
+        try:
+            return await asyncio.to_thread(
+                build, self.mode, self._specs, self._config, self._shared, self._work, self._tap
+            )
+        except VoicebenchError:
+            raise
+        except Exception as error:
+            # The stages' libraries raise what they like.
+            told = " ".join(f"{type(error).__name__}: {error}".split())[:300]
+            raise RunProblem(f"The pipeline of the mode {self.mode.id} cannot be built: {told}") from error
 
     async def close(self) -> None:
         """Cancel the pipeline and wait for it, a few seconds at most."""
@@ -151,6 +168,7 @@ class Session:
             streams=self._tap.streams,
             played=parts.sink.played,
             ending="timed_out",
+            asr=parts.asr,
         )
         try:
             heard.ending = await self._wait(heard)
@@ -190,7 +208,8 @@ class Session:
         parts = self._parts
         assert parts is not None
         broken = any(event.kind is Kind.ERROR for event in heard.events)
-        if heard.ending not in CLEAN_ENDINGS or broken or _open_turn(heard.events):
+        late = heard.asr.may_speak(heard.events)
+        if heard.ending not in CLEAN_ENDINGS or broken or late or _open_turn(heard.events):
             self.healthy = False
             return
         await parts.source.broadcast_interruption()
@@ -212,6 +231,17 @@ def _open_turn(events: list[Event]) -> bool:
     return last is not None and last.kind is Kind.TURN_START
 
 
+def _unheard(heard: Heard) -> bool:
+    """Has the person's open turn been detected to its end without a transcript, and is none being made?"""
+    since = [event for event in heard.events if event.at_ns >= _last(heard.events, Kind.TURN_START)]
+    stopped = _last(since, Kind.VAD_STOP) > _last(since, Kind.VAD_START)
+    return stopped and not any(event.kind is Kind.TRANSCRIPT for event in since) and not heard.asr.running
+
+
+def _last(events: list[Event], kind: Kind) -> int:
+    return max((event.at_ns for event in events if event.kind is kind), default=0)
+
+
 def judge(heard: Heard, now: int, hear: Hear) -> str | None:
     """Is the turn over at `now`, and how did it end? None: not yet.
 
@@ -220,38 +250,70 @@ def judge(heard: Heard, now: int, hear: Hear) -> str | None:
     found = heard.attempts()
     end = heard.speech_end_ns
     fresh = [one for one in found if end is None or one.turn_end_ns >= end]
-    speaking = _open_turn(heard.events)
     for attempt in fresh:
-        stream = attempt.stream
-        if stream is None or stream.running:
-            continue
-        if stream.status in ("failed", "rate_limited", "overloaded", "timed_out"):
-            if attempt.first_audible_ns is None or _heard_enough(attempt, heard.played, now, "onset"):
-                return "error"
-            continue
-        if stream.first_text_ns is None and stream.status in ("ok", "truncated"):
-            return "no_reply"
-        if attempt.first_audible_ns is not None and _heard_enough(attempt, heard.played, now, hear):
-            return "answered"
-        if attempt.speech_ended and attempt.first_audible_ns is None and now > heard.played.cursor_ns:
-            return "silent_reply"
-    if speaking or any(one.streams and one.streams[-1].running for one in found):
+        ending = _judge_attempt(attempt, heard, now, hear)
+        if ending is not None:
+            return ending
+    speaking = _open_turn(heard.events)
+    if speaking and not _unheard(heard):
+        return None
+    if heard.asr.running or any(one.streams and one.streams[-1].running for one in found):
+        return None
+    cancelled = [one for one in fresh if _cancelled(one, heard.events)]
+    if any(one.owed for one in fresh if one not in cancelled):
         return None
     quiet_since = max(
         [heard.playback.end_ns, heard.played.cursor_ns, *(event.at_ns for event in heard.events)]
         + [stream.end_ns or 0 for stream in heard.streams]
     )
-    if now - quiet_since < QUIET_S * NS_PER_S:
+    if now - quiet_since < (UNHEARD_S if speaking else QUIET_S) * NS_PER_S:
         return None
+    return _judge_silence(heard, found, fresh, cancelled)
+
+
+def _judge_attempt(attempt: Attempt, heard: Heard, now: int, hear: Hear) -> str | None:
+    """How this attempt ends the turn; None where it does not, or not yet."""
+    stream = attempt.stream
+    if stream is None or stream.running:
+        return None
+    if stream.status in ("failed", "rate_limited", "overloaded", "timed_out"):
+        if attempt.first_audible_ns is None or _heard_enough(attempt, heard.played, now, "onset"):
+            return "error"
+        return None
+    if stream.first_text_ns is None and stream.status in ("ok", "truncated"):
+        return "no_reply"
+    if attempt.first_audible_ns is not None and _heard_enough(attempt, heard.played, now, hear):
+        return "answered"
+    silent = attempt.first_audible_ns is None and not attempt.owed and now > heard.played.cursor_ns
+    if attempt.speech_ended and silent and not _cancelled(attempt, heard.events):
+        return "silent_reply"
+    return None
+
+
+def _judge_silence(heard: Heard, found: list[Attempt], fresh: list[Attempt], cancelled: list[Attempt]) -> str:
+    """How a turn ended in which nothing moves any more."""
+    if any(one.first_audible_ns is not None for one in fresh):
+        return "answered"
     if any(event.kind is Kind.ERROR for event in heard.events):
         return "error"
-    if not found or not any(one.streams for one in found):
+    if not any(one.streams for one in found):
         return "nobody_spoke"
     if not fresh:
         return "stale"
+    if cancelled:
+        return "cancelled"
     if any(one.stream is not None and one.stream.first_text_ns is not None for one in fresh):
         return "silent_reply"
-    return "no_reply"
+    return "no_reply" if any(one.streams for one in fresh) else "stale"
+
+
+def _cancelled(attempt: Attempt, events: list[Event]) -> bool:
+    """Was this attempt's reply cancelled, as by a noise that was taken for speech, before it sounded?"""
+    if attempt.stream is None or attempt.first_audible_ns is not None:
+        return False
+    asked = attempt.streams[0].request_ns
+    after = max(asked, attempt.turn_end_ns)
+    return attempt.stream.status == "cancelled" or _last(events, Kind.INTERRUPTION) > after
 
 
 def _heard_enough(attempt: Attempt, played: Played, now: int, hear: Hear) -> bool:
@@ -261,8 +323,12 @@ def _heard_enough(attempt: Attempt, played: Played, now: int, hear: Hear) -> boo
         return False
     if hear == "onset":
         return True
-    if hear == "reply" and not attempt.speech_ended:
+    if hear == "reply" and (attempt.owed or not attempt.speech_ended):
         return False
     wanted = attempt.first_clause_s if hear == "clause" else attempt.speech_s
-    begin = next((run.start_ns for run in played.runs if run.end_ns > attempt.audio[0].at_ns), None)
-    return wanted is not None and begin is not None and now >= begin + round(wanted * NS_PER_S)
+    if wanted is None:
+        return False
+    first_byte = attempt.audio[0].at_ns
+    sounded = sum(min(now, run.end_ns) - run.start_ns for run in played.runs if run.start_ns >= first_byte)
+    left = wanted - sounded / NS_PER_S
+    return left <= 0 or (left <= TAIL_S and now >= played.cursor_ns)
