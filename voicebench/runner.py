@@ -192,7 +192,13 @@ def _facts(plan: RunPlan) -> dict[str, object]:
         "modes": {mode.id: _mode_facts(mode) for mode in plan.modes},
         "budget_ms": plan.config.budget_ms,
         "slots_ms": plan.config.slots_ms,
+        "synthetic_samples": sum(1 for sample in plan.samples if _is_synthetic(sample)),
     }
+
+
+def _is_synthetic(sample: Sample) -> bool:
+    """Is the sample's voice, as its manifest names it, one of a speech synthesis?"""
+    return (sample.voice or "").split(" ")[0] in ("piper", "espeak-ng")
 
 
 def _mode_facts(mode: Mode) -> ModeFacts:

@@ -89,6 +89,9 @@ def record(facts: TurnFacts, heard: Heard) -> TurnRecord:
         transcript=transcript or None,
         reply=reply,
         first_clause=attempt.requests[0].text if attempt and attempt.requests else None,
+        spoken=" ".join(event.text for event in attempt.requests[: attempt.spoken])
+        if attempt and attempt.spoken
+        else None,
         clause_ready_ns=_from_slot(timeline, timeline.at(Mark.TTS_REQUEST)),
         speech_s=attempt.speech_s if attempt and attempt.audio else None,
         cutoffs=answer.cutoffs,

@@ -53,8 +53,8 @@ class Delivered:
 class Delivery:
     """The course of one reply: asked for one deadline after another. Only for a record with deltas.
 
-    `speech_source` says where seconds of speech come from: the synthesis of this reply, where all of it was
-    let sound, scaled by characters; else the stated `words_per_minute`.
+    `speech_source` says where seconds of speech come from: what synthesis made of this reply, or of the part
+    of it that it spoke, scaled by characters; else the stated `words_per_minute`.
     """
 
     def __init__(self, record: TurnRecord, words_per_minute: float = WORDS_PER_MINUTE) -> None:
@@ -66,9 +66,9 @@ class Delivery:
         self._words = None if record.reply is None else word_ends(record.reply)
         self._sentences = None if record.reply is None else sentence_ends(record.reply)
         self._pace = words_per_minute
-        self._speech_s = record.speech_s if record.heard == "reply" else None
+        self._s_per_character = _spoken_pace(record)
         self.speech_source = (
-            BY_SYNTHESIS if self._speech_s is not None else f"{words_per_minute:g} words a minute"
+            BY_SYNTHESIS if self._s_per_character is not None else f"{words_per_minute:g} words a minute"
         )
 
     def by(self, deadline_ns: int) -> Delivered:
@@ -79,11 +79,19 @@ class Delivery:
         if self._reply is not None and self._words is not None and self._sentences is not None:
             cut = len(self._reply) if count and characters >= total else characters
             words, sentences = bisect_right(self._words, cut), bisect_right(self._sentences, cut)
-        if self._speech_s is not None:
-            speech_s = self._speech_s * characters / total if total else 0.0
+        if self._s_per_character is not None:
+            speech_s = self._s_per_character * characters
         elif words is not None:
             speech_s = words * 60 / self._pace
         return Delivered(self._tokens[count], characters, words, sentences, speech_s)
+
+
+def _spoken_pace(record: TurnRecord) -> float | None:
+    """Seconds of speech a character, by this reply's own synthesis; None where it spoke nothing of it."""
+    if record.speech_s is None or record.reply is None:
+        return None
+    spoken = record.reply if record.heard == "reply" and record.spoken is None else record.spoken
+    return record.speech_s / len(spoken) if spoken else None
 
 
 def word_ends(text: str) -> list[int]:
