@@ -137,7 +137,7 @@ class TurnRecord(Frozen):
     transcript: str | None = None
     reply: str | None = None
     spoken: str | None = None
-    """The text as it went to speech synthesis, where it differs from the reply."""
+    """The text that speech synthesis made `speech_s` of; None where it made none, or texts are left out."""
     first_clause: str | None = None
     speech_s: float | None = None
     """Seconds of speech that synthesis made of the text it was given, None where it made none."""
@@ -148,6 +148,12 @@ class TurnRecord(Frozen):
     """What the provider said it served."""
     finish_reason: str | None = None
     attempts: tuple[Attempt, ...] = ()
+    request_id: str | None = None
+    """The provider's own id of the request; None where it told none."""
+    new_connection: bool | None = None
+    """Was a connection opened for the request? None: not seen."""
+    connect_ms: float | None = None
+    """How long opening it took: name look-up, TCP and TLS. None for a connection that was open."""
     cutoffs: int = 0
     """Turn ends that were committed before the person had stopped."""
     wer: Wer | None = None
