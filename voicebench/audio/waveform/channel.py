@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from voicebench.audio.presence import WINDOW_MS
+from voicebench.audio.presence import WINDOW_MS, threshold_for, window_samples
 from voicebench.audio.waveform.levels import (
     Floats,
     Mask,
@@ -22,6 +22,7 @@ from voicebench.audio.waveform.levels import (
     window_power,
     windows_of,
     without_offset,
+    without_rumble,
 )
 
 SHORTEST_MS = 60.0
@@ -30,7 +31,11 @@ ISLAND_MS = 200.0
 """Sounds up to this far apart belong together: plosives close so long."""
 HISS_DB = 14.0
 """How much weaker a hissing sound is where a line ends near 4 kHz, its energy being above."""
+LEAST_CONTRAST_DB = 6.0
+"""Where the loud and the quiet windows of a channel are closer than this, nothing stands out."""
 _SILENT_DBFS = -80.0
+_FAR_MS = 400.0
+_BACKGROUND_MS = 2000.0
 _NARROW_HZ = 4300.0
 _NARROW_DB = -50.0
 
@@ -57,7 +62,13 @@ class Levels(NamedTuple):
     noise: Mask
     floor_db: float
     noise_high_db: float
+    """What 98 % of the background's windows stay below."""
+    noise_peak_db: float
+    """What 99.9 % of them stay below."""
     peak: float
+    threshold_db: float
+    background_heard: bool
+    """True where two seconds of it lie well away from anything louder."""
     narrow: bool
     """True where the sound ends below 4.3 kHz, as on a telephone line: hissing sounds arrive weakened."""
 
@@ -72,6 +83,18 @@ def channel_levels(samples: NDArray[np.float32], sample_rate: int) -> Levels | N
     if samples.size == 0:
         return None
     clean = without_offset(samples, sample_rate)
+    levels = _levels(clean, sample_rate)
+    if levels is None or levels.noise_high_db < levels.threshold_db:
+        return levels
+    background = np.repeat(levels.noise, window_samples(sample_rate))[: clean.size]
+    filtered = without_rumble(clean, sample_rate)
+    before = float(np.mean(np.square(clean, dtype=np.float64)[background]))
+    after = float(np.mean(np.square(filtered, dtype=np.float64)[background]))
+    return _levels(filtered, sample_rate) if after < before / 2 else levels
+
+
+def _levels(clean: NDArray[np.float32], sample_rate: int) -> Levels | None:
+    """As `channel_levels`, for samples without offset."""
     power = window_power(clean, sample_rate)
     level = decibel(smooth(power, windows(100) | 1))
     split = two_levels(level)
@@ -79,8 +102,12 @@ def channel_levels(samples: NDArray[np.float32], sample_rate: int) -> Levels | N
         return None
     loud = level > split.cut
     noise = background_windows(loud, windows(100))
+    heard = noise is not None and bool(
+        np.count_nonzero(~widened(loud, windows(_FAR_MS))) >= windows(_BACKGROUND_MS)
+    )
     if noise is None:
-        noise = level <= np.quantile(level, 0.1)
+        noise = power <= np.quantile(power, 0.02)
+    peak = _speech_peak(clean, sample_rate, power, split)
     return Levels(
         samples=clean,
         power=power,
@@ -88,7 +115,10 @@ def channel_levels(samples: NDArray[np.float32], sample_rate: int) -> Levels | N
         noise=noise,
         floor_db=float(decibel(float(np.mean(power[noise])))),
         noise_high_db=float(decibel(float(np.quantile(power[noise], 0.98)))),
-        peak=_speech_peak(clean, sample_rate, power, split),
+        noise_peak_db=float(decibel(float(np.quantile(power[noise], 0.999)))),
+        peak=peak,
+        threshold_db=float(decibel(threshold_for(np.asarray([peak], np.float32), quiet=True) ** 2)),
+        background_heard=heard,
         narrow=sample_rate < 2 * _NARROW_HZ
         or share_above(clean, sample_rate, _NARROW_HZ, loud) < 10 ** (_NARROW_DB / 10),
     )
@@ -99,7 +129,7 @@ def background_windows(speech: Mask, least: int) -> Mask | None:
 
     None where even 50 ms away from speech fewer than `least` windows are left.
     """
-    for distance_ms, enough in ((400, windows(2000)), (150, windows(500)), (50, least)):
+    for distance_ms, enough in ((_FAR_MS, windows(_BACKGROUND_MS)), (150, windows(500)), (50, least)):
         away = ~widened(speech, windows(distance_ms))
         if np.count_nonzero(away) >= enough:
             return away

@@ -12,40 +12,21 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from voicebench.audio.presence import (
-    THRESHOLD_DBFS,
-    WINDOW_MS,
-    amplitude,
-    present,
-    threshold_for,
-    window_samples,
-)
+from voicebench.audio.presence import THRESHOLD_DBFS, window_samples
 from voicebench.audio.waveform.channel import (
-    HISS_DB,
-    ISLAND_MS,
+    LEAST_CONTRAST_DB,
     SHORTEST_MS,
     Island,
     Levels,
     channel_levels,
-    windows,
 )
 from voicebench.audio.waveform.findings import Analysis, Caveat, Segment
-from voicebench.audio.waveform.levels import (
-    Floats,
-    Mask,
-    decibel,
-    joined,
-    low_and_high,
-    runs_of,
-    smooth,
-)
-from voicebench.audio.waveform.noisy import noisy_islands
+from voicebench.audio.waveform.islands import find_islands
+from voicebench.audio.waveform.judging import judged
+from voicebench.audio.waveform.levels import Floats, decibel
 
 BRIDGE_MS = 350.0
 """A pause of at most this inside one speaker's speech does not end the utterance."""
-_LEAST_CONTRAST_DB = 6.0
-_QUIET_ISLAND_DB = 30.0
-_RAISE_DB = 3.0
 _LOW_SNR_DB = 5.0
 _ECHO_SUSPECT = 4.0
 
@@ -61,8 +42,8 @@ def segments(
     """The utterances in mono `samples` (float, +-1.0) at `sample_rate` Hz.
 
     Pauses of at most `bridge_ms` are closed (up to 200 ms always, as plosives close so long). Isolated sounds
-    of less than `shortest_ms` are dropped, as are isolated ones 30 dB below the channel's speech (breaths,
-    rustling). `masker` is a power for each 5 ms window that is not this speaker's (what is left of an echo):
+    of less than `shortest_ms` are dropped, as are breaths, and what is 30 dB below the channel's speech.
+    `masker` is a power for each 5 ms window that is not this speaker's (what is left of an echo):
     only windows above it count. No speech gives no segments and a caveat (`silent` or `no_speech`). Raises
     ValueError for a sample rate of 0 or less, an array that is not one-dimensional, or samples that are not
     finite.
@@ -75,19 +56,13 @@ def segments(
         return Analysis(
             (), sample_rate, duration, -120.0, THRESHOLD_DBFS, None, False, {}, (Caveat(code, text),)
         )
-    threshold_db = float(decibel(threshold_for(np.asarray([levels.peak], np.float32), quiet=True) ** 2))
-    contrast = levels.split.high - levels.split.low
-    if contrast < _LEAST_CONTRAST_DB:
+    if levels.split.high - levels.split.low < LEAST_CONTRAST_DB:
         caveat = Caveat("no_speech", "nothing stands out from the background: no speech was found")
-        return Analysis((), sample_rate, duration, levels.floor_db, threshold_db, None, True, {}, (caveat,))
-
-    noisy = levels.noise_high_db + 1 > threshold_db + _RAISE_DB
-    if noisy:
-        islands = noisy_islands(levels, sample_rate, threshold_db, masker)
-    else:
-        threshold_db = max(threshold_db, levels.noise_high_db + 1)
-        islands = plain_islands(levels, sample_rate, threshold_db, masker)
-    kept, dropped = judged(islands, levels, shortest_ms)
+        return Analysis(
+            (), sample_rate, duration, levels.floor_db, levels.threshold_db, None, True, {}, (caveat,)
+        )
+    islands, threshold_db, noisy = find_islands(levels, sample_rate, masker)
+    kept, dropped = judged(islands, levels, sample_rate, shortest_ms, noisy)
     found = bridged(as_segments(kept, levels, sample_rate, masker), bridge_ms)
     speech = [s.level_dbfs for s in found]
     snr = max(speech) - levels.floor_db if speech else None
@@ -125,56 +100,6 @@ def checked(samples: NDArray[np.float32], sample_rate: int) -> None:
         )
     if not bool(np.isfinite(samples).all()):
         raise ValueError("some samples are not finite numbers")
-
-
-def plain_islands(
-    levels: Levels, sample_rate: int, threshold_db: float, masker: Floats | None
-) -> list[Island]:
-    """Stretches of sound by the presence rule, gaps of up to 150 ms closed."""
-    plain = present(levels.samples, sample_rate, amplitude(threshold_db))
-    sound = plain.copy()
-    if levels.narrow:
-        low, high = low_and_high(levels.samples, sample_rate)
-        sound |= hissing(low, high, levels, threshold_db)
-    if masker is not None:
-        sound &= levels.power > masker
-        plain &= sound
-    doubt = WINDOW_MS * (2.0 if levels.narrow else 1.0)
-    islands = [
-        Island(run, int(np.count_nonzero(plain[run.start : run.stop])), doubt, doubt)
-        for run in joined(runs_of(sound), windows(ISLAND_MS))
-    ]
-    return [island for island in islands if island.sounding]
-
-
-def hissing(low: Floats, high: Floats, levels: Levels, threshold_db: float) -> Mask:
-    """Windows of a narrow-band channel with a hissing sound: more power above 2.2 kHz than below 1.5 kHz.
-
-    The threshold is lower by what such a sound loses on the line, but stays above the background.
-    """
-    background = float(np.quantile(high[levels.noise], 0.98)) * 2
-    return np.asarray(
-        (high > low) & (high > max(10 ** ((threshold_db - HISS_DB) / 10), background)), np.bool_
-    )
-
-
-def judged(islands: list[Island], levels: Levels, shortest_ms: float) -> tuple[list[Island], dict[str, int]]:
-    """The islands that can be speech, and how many were dropped for which reason."""
-    kept: list[Island] = []
-    dropped: dict[str, int] = {}
-    short = decibel(smooth(levels.power, 5))
-    tops = [float(short[i.run.start : i.run.stop].max()) for i in islands]
-    loudest = max(
-        (t for i, t in zip(islands, tops, strict=True) if i.sounding >= windows(shortest_ms)), default=0.0
-    )
-    for island, top in zip(islands, tops, strict=True):
-        if island.sounding < windows(shortest_ms):
-            dropped["click"] = dropped.get("click", 0) + 1
-        elif top < loudest - _QUIET_ISLAND_DB:
-            dropped["quiet"] = dropped.get("quiet", 0) + 1
-        else:
-            kept.append(island)
-    return kept, dropped
 
 
 def as_segments(

@@ -19,6 +19,8 @@ Mask = NDArray[np.bool_]
 SILENCE_DB = -120.0
 """What an all-zero window counts as, so that levels stay finite."""
 _OFFSET_BLOCK_S = 5.0
+_RUMBLE_HZ = 65.0
+_RUMBLE_FILTER_S = 0.08
 _FRAME_WINDOWS = 4
 _CHUNK_FRAMES = 4096
 _LOWEST_BAND_HZ = 90.0
@@ -79,6 +81,23 @@ def without_offset(samples: NDArray[np.float32], sample_rate: int) -> NDArray[np
     centres = (np.arange(blocks) + 0.5) * per_block * window_samples(sample_rate)
     offset = np.interp(np.arange(samples.size), centres, values)
     return np.asarray(samples - offset, dtype=np.float32)
+
+
+def without_rumble(samples: NDArray[np.float32], sample_rate: int) -> NDArray[np.float32]:
+    """`samples` less what lies below some 60 Hz (rumble, drift, the lowest mains hum), without a delay."""
+    half = round(_RUMBLE_FILTER_S * sample_rate / 2)
+    at = np.arange(-half, half + 1) / sample_rate
+    kernel = np.sinc(2 * _RUMBLE_HZ * at) * np.hanning(2 * half + 3)[1:-1]
+    kernel /= kernel.sum()
+    size = 1 << max(15, (4 * kernel.size).bit_length())
+    block = size - kernel.size + 1
+    spectrum = np.fft.rfft(kernel, size)
+    low = np.zeros(samples.size + 2 * half, dtype=np.float32)
+    for start in range(0, samples.size, block):
+        piece = np.fft.irfft(np.fft.rfft(samples[start : start + block], size) * spectrum, size)
+        room = min(piece.size, low.size - start)
+        low[start : start + room] += piece[:room].astype(np.float32)
+    return np.asarray(samples - low[half : half + samples.size], dtype=np.float32)
 
 
 def smooth(values: Floats, windows: int) -> Floats:
