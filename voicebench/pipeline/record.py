@@ -13,11 +13,10 @@ from voicebench.pipeline.observer import Kind
 from voicebench.pipeline.session import Heard
 from voicebench.plan.modes import Mode
 from voicebench.turns.quality import answers_correctly, word_errors
-from voicebench.turns.records import Attempt as CallRecord
 from voicebench.turns.records import Flag, Outcome, TurnRecord, stages_as_ms
 from voicebench.turns.stream import StreamLog
+from voicebench.turns.stream_fields import stream_caveats, stream_fields, stream_flags, stream_work_ms
 from voicebench.turns.timeline import Anchor, Mark, Timeline
-from voicebench.turns.tokens import share_out
 
 LATE_CHUNK_NS = 30 * NS_PER_MS
 """A frame of the source that is later than this is worth knowing."""
@@ -74,14 +73,14 @@ def record(facts: TurnFacts, heard: Heard) -> TurnRecord:
     stream = attempt.stream if attempt else None
     transcript = " ".join(e.text.strip() for e in heard.events if e.kind is Kind.TRANSCRIPT and e.text)
     reply = stream.text if stream and stream.deltas else None
-    told, estimated = _stream_fields(stream, timeline)
+    told, estimated = _stream_fields(facts.mode, stream, timeline)
     v2v = timeline.voice_to_voice_ns
     completed = outcome is Outcome.COMPLETED
     return TurnRecord(
         **facts.fixed,
         outcome=outcome,
         reason=reason,
-        flags=_flags(heard, answer, stream, estimated) if completed else (),
+        flags=_flags(facts.mode, heard, answer, stream, estimated) if completed else (),
         marks_ns=timeline.relative(),
         stages_ms=stages_as_ms(timeline) if completed else None,
         voice_to_voice_ms=None if v2v is None else ms(v2v),
@@ -160,42 +159,13 @@ def _waiting_for(heard: Heard, answer: Answer) -> str:
     return "and the reply had not sounded"
 
 
-def _stream_fields(stream: StreamLog | None, timeline: Timeline) -> tuple[dict[str, Any], bool]:
+def _stream_fields(mode: Mode, stream: StreamLog | None, timeline: Timeline) -> tuple[dict[str, Any], bool]:
     """What the stream says of the reply, as fields of a record, and whether its counts are an estimate."""
     if stream is None:
         return {}, False
-    visible = stream.usage.visible_tokens if stream.usage else None
-    texts = [text for _, text in stream.deltas]
-    tokenizer = "o200k" if stream.served.get("tokenizer") == "o200k" else None
-    tokens, method, estimated = share_out(texts, visible, tokenizer)
-    slot = timeline.slot_start_ns
     origin = timeline.at(Mark.SPEECH_END)
     start = origin if origin is not None else min(timeline.marks.values(), default=stream.request_ns)
-    ended = stream.status == "ok" and stream.last_text_ns is not None
-    fields = {
-        "deltas": tuple(
-            (max(0, at - slot), len(text), count)
-            for (at, text), count in zip(stream.deltas, tokens, strict=True)
-        )
-        if slot is not None
-        else (),
-        "token_count": method,
-        "reply_end_ns": _from_slot(timeline, stream.last_text_ns) if ended else None,
-        "usage": stream.usage,
-        "asked": stream.asked,
-        "served": stream.served,
-        "finish_reason": stream.finish_reason,
-        "attempts": tuple(
-            CallRecord(
-                request_ns=one.request_ns - start,
-                end_ns=None if one.end_ns is None else one.end_ns - start,
-                status=one.status,
-                detail=one.detail,
-            )
-            for one in stream.attempts
-        ),
-    }
-    return fields, estimated
+    return stream_fields(mode, stream, timeline.slot_start_ns, start)
 
 
 def _from_slot(timeline: Timeline, at: int | None) -> int | None:
@@ -207,8 +177,8 @@ def _work(heard: Heard, stream: StreamLog | None) -> dict[str, float]:
     spent: dict[str, float] = {}
     for item in heard.work:
         spent[item.name] = spent.get(item.name, 0.0) + ms(item.end_ns - item.start_ns)
-    if stream is not None and stream.end_ns is not None:
-        spent["llm_total"] = ms(stream.end_ns - stream.request_ns)
+    if stream is not None:
+        spent.update(stream_work_ms(stream))
     return spent
 
 
@@ -218,18 +188,18 @@ def _pipecat_says(heard: Heard) -> dict[str, float]:
     return {} if latency is None else {"user_bot_latency": latency}
 
 
-def _flags(heard: Heard, answer: Answer, stream: StreamLog | None, estimated: bool) -> tuple[Flag, ...]:
+def _flags(
+    mode: Mode, heard: Heard, answer: Answer, stream: StreamLog | None, estimated: bool
+) -> tuple[Flag, ...]:
     found = []
     if limited(ms(heard.lag_ns), heard.load) is not None:
         found.append(Flag.CLIENT_LIMITED)
     if answer.cutoffs:
         found.append(Flag.CUTOFF)
-    if stream is not None and stream.finish_reason in ("length", "max_tokens", "max_output_tokens"):
-        found.append(Flag.LENGTH)
     if heard.playback.worst_late_ns > LATE_CHUNK_NS:
         found.append(Flag.LATE_CHUNK)
-    if estimated:
-        found.append(Flag.COUNT_ESTIMATED)
+    if stream is not None:
+        found.extend(stream_flags(mode, stream, estimated))
     return tuple(found)
 
 
@@ -241,9 +211,7 @@ def _caveats(
     attempt = answer.attempt
     stream = attempt.stream if attempt else None
     if stream is not None:
-        found.extend(stream.caveats)
-        if stream.first_text_ns is not None and stream.tool_calls:
-            found.append("text_then_tool_call")
+        found.extend(stream_caveats(facts.mode, stream))
     if outcome is Outcome.COMPLETED:
         found.extend(f"missing_{mark.value}" for mark in timeline.missing())
         if facts.has_speech is False:

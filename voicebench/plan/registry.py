@@ -27,7 +27,10 @@ BUILT_IN: dict[str, dict[str, str]] = {
         "scripted": "voicebench.stages.scripted:ASR",
     },
     "llm": {
+        "anthropic": "voicebench.stages.llm_anthropic:PLUGIN",
         "openai-chat": "voicebench.stages.llm_openai:CHAT",
+        "openai-responses": "voicebench.stages.llm_responses:HTTP",
+        "openai-responses-ws": "voicebench.stages.llm_responses_ws:WEBSOCKET",
         "llama-cpp": "voicebench.stages.llm_local:PLUGIN",
         "pipecat": "voicebench.stages.any_pipecat:LLM",
         "scripted": "voicebench.stages.scripted:LLM",
@@ -71,6 +74,8 @@ class Plugin:
     """What these settings want to be there."""
     check: Callable[[Any], None] = field(default=lambda settings: None)
     """Refuses settings that name something which is not there; asked when libraries and keys are."""
+    ask: Callable[..., Any] | None = None
+    """For a language model: makes what asks it without a pipeline; None where it speaks in one only."""
     title: str = ""
 
 

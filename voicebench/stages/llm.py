@@ -8,13 +8,25 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
-from typing import Any
+from typing import Any, Protocol
 
 from voicebench.clock import now_ns
+from voicebench.stages.llm_http import CURRENT
+from voicebench.stages.llm_keys import redact
 from voicebench.turns.stream import AttemptLog, StreamLog, StreamStatus
 
 Reader = Callable[[StreamLog, Any, int], None]
 """Reads one event of a protocol into the log: (log, event, arrival in ns)."""
+
+
+class Asker(Protocol):
+    """Asks one mode without a pipeline, one request at a time, over a connection that stays open."""
+
+    async def ask(self, prompt: str) -> StreamLog:
+        """Put `prompt` to the model and read its stream to the end; what goes wrong is in the log."""
+
+    async def close(self) -> None:
+        """Close the connection."""
 
 
 UNREAD = "event_not_understood"
@@ -53,28 +65,70 @@ class Tap:
         async def observed(**request: Any) -> Any:
             if not request.get("stream", False):
                 return await create(**request)
-            log = StreamLog(request_ns=now_ns(), asked=asked(request), model=str(request.get("model", "")))
-            log.attempts.append(AttemptLog(log.request_ns))
-            self.streams.append(log)
-            self.on_change()
+            log = self.begin(str(request.get("model", "")), asked(request))
+            current = CURRENT.set(log)
             try:
                 stream = await create(**request)
             except BaseException as error:
-                self._failed(log, error)
+                self.failed(log, error)
                 raise
+            finally:
+                CURRENT.reset(current)
+            log.request_id = request_id_of(stream)
             if opened is not None:
                 opened(stream, log)
             return TappedStream(stream, log, reader, self)
 
         return observed
 
-    def _failed(self, log: StreamLog, error: BaseException) -> None:
+    def begin(self, model: str, asked: dict[str, Any]) -> StreamLog:
+        """The log of a request that is made now, on its first attempt."""
+        log = StreamLog(request_ns=now_ns(), asked=asked, model=model)
+        log.attempts.append(AttemptLog(log.request_ns))
+        self.streams.append(log)
+        self.on_change()
+        return log
+
+    def read(self, log: StreamLog, reader: Reader, event: Any) -> None:
+        """Read an event that arrived now. One that a vendor shaped unexpectedly is noted, and that is all."""
+        at_ns = now_ns()
+        had_text, ran = log.first_text_ns is not None, log.running
+        try:
+            reader(log, event, at_ns)
+        except Exception:
+            if UNREAD not in log.caveats:
+                log.caveats.append(UNREAD)
+        if (not had_text and log.first_text_ns is not None) or (ran and not log.running):
+            self.on_change()
+
+    def ended(self, log: StreamLog) -> None:
+        """The stream ended properly: complete with its terminal marker, else truncated."""
+        at_ns = now_ns()
+        _hide_unseen_reasoning(log)
+        if log.terminal:
+            log.end(at_ns, "ok")
+        else:
+            log.end(at_ns, "truncated", "the stream ended without its terminal marker")
+        self.on_change()
+
+    def failed(self, log: StreamLog, error: BaseException) -> None:
+        """The call or the stream raised `error`, or it was cancelled."""
         status, detail = classify(error)
+        if log.request_id is None:
+            log.request_id = request_id_of(error)
         if status == "failed" and log.first_token_ns is not None and is_broken_connection(error):
             # The connection broke in mid-answer: the stream ended without its terminal marker.
             status = "ok" if log.terminal else "truncated"
+        _hide_unseen_reasoning(log)
         log.end(now_ns(), status, detail)
         self.on_change()
+
+    def ended_by_us(self, log: StreamLog) -> None:
+        """We left the stream: complete after its terminal marker, else cancelled."""
+        if log.running:
+            _hide_unseen_reasoning(log)
+            log.end(now_ns(), "ok" if log.terminal else "cancelled")
+            self.on_change()
 
 
 class TappedStream:
@@ -94,58 +148,36 @@ class TappedStream:
         return self
 
     async def __anext__(self) -> Any:
-        log = self._log
         try:
             event = await self._events.__anext__()
         except StopAsyncIteration:
-            at = now_ns()
-            if log.terminal:
-                log.end(at, "ok")
-            else:
-                log.end(at, "truncated", "the stream ended without its terminal marker")
-            self._tap.on_change()
+            self._tap.ended(self._log)
             raise
         except BaseException as error:
-            self._tap._failed(log, error)
+            self._tap.failed(self._log, error)
             raise
-        had_text = log.first_text_ns is not None
-        self._read(event, now_ns())
-        if not had_text and log.first_text_ns is not None:
-            self._tap.on_change()
+        self._tap.read(self._log, self._reader, event)
         return event
-
-    def _read(self, event: Any, at_ns: int) -> None:
-        """Read an event into the log. One that a vendor shaped unexpectedly is noted, and passed on."""
-        try:
-            self._reader(self._log, event, at_ns)
-        except Exception:
-            if UNREAD not in self._log.caveats:
-                self._log.caveats.append(UNREAD)
 
     async def aclose(self) -> None:
         """Close the event iterator; a stream closed before its end was cancelled by us."""
         closer = getattr(self._events, "aclose", None)
         if closer is not None:
             await closer()
-        self._ended_by_us()
+        self._tap.ended_by_us(self._log)
 
     async def close(self) -> None:
         """Close the stream and its connection."""
         closer = getattr(self._stream, "close", None) or getattr(self._stream, "aclose", None)
         if closer is not None:
             await closer()
-        self._ended_by_us()
+        self._tap.ended_by_us(self._log)
 
     async def __aenter__(self) -> TappedStream:
         return self
 
     async def __aexit__(self, *_: object) -> None:
         await self.close()
-
-    def _ended_by_us(self) -> None:
-        if self._log.running:
-            self._log.end(now_ns(), "ok" if self._log.terminal else "cancelled")
-            self._tap.on_change()
 
 
 def classify(error: BaseException) -> tuple[StreamStatus, str]:
@@ -158,14 +190,30 @@ def classify(error: BaseException) -> tuple[StreamStatus, str]:
         return "cancelled", ""
     text = _one_line(error)
     codes = _codes(error)
-    lowered = " ".join((type(error).__name__, text, *codes)).lower()
-    if "429" in codes or "rate_limit" in lowered or "rate limit" in lowered:
-        return "rate_limited", text
-    if codes & {"503", "529"} or "overloaded" in lowered:
-        return "overloaded", text
+    busy = _busy(" ".join((type(error).__name__, text, *codes)), codes)
+    if busy is not None:
+        return busy, text
     if isinstance(error, TimeoutError) or "timeout" in type(error).__name__.lower():
         return "timed_out", text
     return "failed", text
+
+
+def typed_problem(told: Mapping[str, Any]) -> tuple[StreamStatus, str]:
+    """What an error means that a stream tells in an event, by its `code`, `type`, `status` and `message`."""
+    codes = {str(told[name]) for name in ("code", "type", "status") if told.get(name)}
+    words = " ".join([*sorted(codes), str(told.get("message") or "no text")])
+    text = redact(" ".join(words.split()))[:300]
+    return _busy(text, codes) or "failed", text
+
+
+def _busy(words: str, codes: set[str]) -> StreamStatus | None:
+    """Does an error say that the provider is busy, with this account or with all?"""
+    lowered = words.lower()
+    if "429" in codes or "rate_limit" in lowered or "rate limit" in lowered:
+        return "rate_limited"
+    if codes & {"503", "529"} or "overloaded" in lowered:
+        return "overloaded"
+    return None
 
 
 def is_broken_connection(error: BaseException) -> bool:
@@ -185,5 +233,61 @@ def _codes(error: BaseException) -> set[str]:
 
 
 def _one_line(error: BaseException) -> str:
+    """The error's class and text, its cause where the text alone says little, and no key."""
     text = " ".join(str(error).split()) or "no text"
-    return f"{type(error).__name__}: {text}"[:300]
+    cause = _root_cause(error) if is_broken_connection(error) else None
+    if cause is not None:
+        told = " ".join(str(cause).split())
+        text = text if told in text else f"{text.rstrip('.')}: {told}"
+    retry = getattr(getattr(error, "response", None), "headers", {}).get("retry-after")
+    if retry:
+        text = f"{text} (retry after {retry} s)"
+    return redact(f"{type(error).__name__}: {text}")[:300]
+
+
+def _root_cause(error: BaseException) -> BaseException | None:
+    """The first cause in the chain of causes that says something; None where none does."""
+    found, seen = None, error.__cause__ or error.__context__
+    for _ in range(8):
+        if seen is None:
+            break
+        if str(seen).strip():
+            found = seen
+        seen = seen.__cause__ or seen.__context__
+    return found
+
+
+def request_id_of(answer: Any) -> str | None:
+    """The request's id in the headers of an SDK's stream or error; None where there is none."""
+    headers = getattr(getattr(answer, "response", None), "headers", None)
+    if headers is None:
+        return None
+    found = headers.get("x-request-id") or headers.get("request-id")
+    return str(found)[:200] if found else None
+
+
+def saw_token(log: StreamLog, at_ns: int) -> None:
+    """A token of some kind arrived."""
+    if log.first_token_ns is None:
+        log.first_token_ns = at_ns
+
+
+def saw_reasoning(log: StreamLog, at_ns: int) -> None:
+    """A token of the model's reasoning arrived."""
+    log.reasoning_streamed = True
+    saw_token(log, at_ns)
+
+
+def saw_text(log: StreamLog, at_ns: int, text: str) -> None:
+    """A delta of the answer's text arrived; an empty one is none."""
+    if text:
+        saw_token(log, at_ns)
+        log.deltas.append((at_ns, text))
+
+
+def _hide_unseen_reasoning(log: StreamLog) -> None:
+    """Leave the first token empty where the model reasoned unseen: it came before any that was sent."""
+    hidden = log.usage is not None and bool(log.usage.reasoning_tokens) and not log.reasoning_streamed
+    if hidden and log.running:
+        log.first_token_ns = None
+        log.caveats.append("hidden_reasoning")

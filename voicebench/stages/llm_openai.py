@@ -1,17 +1,19 @@
-"""OpenAI Chat Completions and whatever speaks like it, through pipecat's service and the stream tap."""
+"""OpenAI Chat Completions and whatever speaks like it: through pipecat's service, or asked directly. Both
+through the stream tap."""
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable, Mapping
 from typing import Any
-from urllib.parse import urlsplit
 
-from pydantic import Field
-
-from voicebench.plan.config import Conversation, Settings
+from voicebench.plan.config import Conversation
 from voicebench.plan.modes import Mode
 from voicebench.plan.registry import Needs, Plugin
-from voicebench.stages.llm import Tap
+from voicebench.stages.llm import Asker, Tap, saw_reasoning, saw_text, saw_token
+from voicebench.stages.llm_ask import StreamAsker
+from voicebench.stages.llm_http import client_options
+from voicebench.stages.llm_keys import NO_KEY, Endpoint, endpoint_needs, key_for
+from voicebench.stages.llm_warm import warm
 from voicebench.stages.quiet import hush_pipecat
 from voicebench.stages.shared import Shared
 from voicebench.turns.records import Usage
@@ -20,54 +22,63 @@ from voicebench.turns.stream import StreamLog
 MODE_OPTIONS = ("service_tier", "reasoning_effort", "verbosity", "speed")
 """Request options that make a mode, as they are kept in `asked`."""
 
+SERVER_TIMES = {"queue_time": "queue", "prompt_time": "prompt", "completion_time": "completion"}
+"""What Cerebras (`time_info`) and Groq (`x_groq.usage`) call their own times, in seconds."""
 
-class ChatSettings(Settings):
+
+class ChatSettings(Endpoint):
     """Where the endpoint is, and which variable holds its key."""
 
     base_url: str = "https://api.openai.com/v1"
-    api_key_env: str | None = None
-    """None: OPENAI_API_KEY for OpenAI's own address, no key for one on this machine."""
-    timeout_s: float = Field(60.0, gt=0)
-    extra: dict[str, Any] = Field(default_factory=dict)
-    """More request fields, as the SDK's `create` takes them."""
     tokens_field: str = "max_completion_tokens"
     """The field that limits the reply: `max_tokens` for servers that know no other."""
 
 
-def key_variable(settings: ChatSettings) -> str | None:
-    """The environment variable that holds the key, None where the endpoint is on this machine."""
-    if settings.api_key_env is not None:
-        return settings.api_key_env
-    host = urlsplit(settings.base_url).hostname or ""
-    if host in ("127.0.0.1", "localhost", "::1"):
-        return None
-    return "OPENAI_API_KEY"
-
-
 def chat_needs(settings: ChatSettings) -> Needs:
-    """The key, unless the endpoint is on this machine."""
-    variable = key_variable(settings)
-    return Needs(keys=(variable,) if variable else ())
+    """The key, where the endpoint wants one."""
+    return endpoint_needs(settings)
 
 
 def build_chat(
     mode: Mode, settings: ChatSettings, conversation: Conversation, shared: Shared, tap: Tap
 ) -> Any:
     """pipecat's OpenAI service for this mode. Its SDK does not retry; connections live through the run."""
-    variable = key_variable(settings)
-    key = shared.environment.get(variable, "") if variable else "none"
-    client = shared.get(
+    return chat_service(mode, settings, conversation, tap, shared_client(settings, shared))
+
+
+def shared_client(settings: Endpoint, shared: Shared) -> Any:
+    """The run's SDK client for this endpoint."""
+    variable = settings.key_variable
+    return shared.get(
         ("openai", settings.base_url, variable, settings.timeout_s),
-        lambda: make_client(settings.base_url, key, settings.timeout_s),
+        lambda: endpoint_client(settings, key_for(settings, shared)),
     )
-    return chat_service(mode, settings, conversation, tap, client)
 
 
 def make_client(base_url: str, key: str, timeout_s: float) -> Any:
-    """An SDK client without retries of its own: a retry would hide in the latency."""
-    from openai import AsyncOpenAI
+    """An SDK client for a server whose key was made for it alone."""
+    return endpoint_client(ChatSettings(base_url=base_url, api_key_env="", timeout_s=timeout_s), key)
 
-    return AsyncOpenAI(base_url=base_url, api_key=key, max_retries=0, timeout=timeout_s)
+
+def endpoint_client(settings: Endpoint, key: str) -> Any:
+    """An SDK client without retries of its own: a retry would hide in the latency."""
+    from openai import AsyncOpenAI, DefaultAsyncHttpxClient
+
+    return AsyncOpenAI(
+        base_url=settings.base_url,
+        api_key=key or NO_KEY,
+        max_retries=0,
+        timeout=settings.timeout_s,
+        http_client=DefaultAsyncHttpxClient(**client_options(settings)),
+    )
+
+
+def chat_fields(options: Mapping[str, Any]) -> dict[str, Any]:
+    """A mode's options as fields of a Chat request."""
+    fields = {**options}
+    if "effort" in fields:
+        fields["reasoning_effort"] = fields.pop("effort")
+    return fields
 
 
 def chat_service(
@@ -77,13 +88,14 @@ def chat_service(
     hush_pipecat()
     from pipecat.services.openai.llm import OpenAILLMService
 
-    options: dict[str, Any] = {**mode.options, **settings.extra}
+    warm("chat")
+    options: dict[str, Any] = {**chat_fields(mode.options), **settings.extra}
     tier = options.pop("service_tier", None)
     service = OpenAILLMService(
         api_key="unused, the client is replaced",
         service_tier=tier,
         settings=OpenAILLMService.Settings(
-            model=mode.model,
+            model=settings.model or mode.model,
             system_instruction=conversation.system_prompt,
             extra={**options, settings.tokens_field: conversation.max_tokens},
         ),
@@ -92,13 +104,44 @@ def chat_service(
     return service
 
 
+def ask_chat(
+    mode: Mode, settings: ChatSettings, conversation: Conversation, shared: Shared, tap: Tap
+) -> Asker:
+    """Asks this mode without a pipeline, over a connection of its own."""
+    client = endpoint_client(settings, key_for(settings, shared))
+    return chat_asker(mode, settings, conversation, tap, client)
+
+
+def chat_asker(
+    mode: Mode, settings: ChatSettings, conversation: Conversation, tap: Tap, client: Any
+) -> Asker:
+    """Asks with a given SDK client, which it closes in the end."""
+    warm("chat")
+    fields = {
+        **chat_fields(mode.options),
+        **settings.extra,
+        "model": settings.model or mode.model,
+        "stream": True,
+        "stream_options": {"include_usage": True},
+        settings.tokens_field: conversation.max_tokens,
+    }
+
+    def request(prompt: str) -> dict[str, Any]:
+        system = {"role": "system", "content": conversation.system_prompt}
+        return {**fields, "messages": [system, {"role": "user", "content": prompt}]}
+
+    return StreamAsker(_Observed(client, tap).create, request, tap, client.close)
+
+
 class _Observed:
     """The parts of an SDK client that the service calls, with `create` seen by the tap."""
 
     def __init__(self, client: Any, tap: Tap) -> None:
         self.chat = self
         self.completions = self
-        self.create = tap.wrap(client.chat.completions.create, read_chat, asked_options, watch_done)
+        self.create: Callable[..., Any] = tap.wrap(
+            client.chat.completions.create, read_chat, asked_options, watch_done
+        )
 
 
 def asked_options(request: dict[str, Any]) -> dict[str, Any]:
@@ -115,10 +158,11 @@ def read_chat(log: StreamLog, chunk: Any, at_ns: int) -> None:
     usage = getattr(chunk, "usage", None)
     if usage is not None:
         log.usage = _usage(usage)
-    extra = getattr(chunk, "model_extra", None) or {}
     said = {name: getattr(chunk, name, None) for name in ("service_tier", "model")}
-    said.update((name, extra.get(name)) for name in ("time_info", "x_groq"))
     log.served.update((name, value) for name, value in said.items() if value)
+    extra = getattr(chunk, "model_extra", None)
+    if extra:
+        _read_server_times(log, extra)
     for choice in getattr(chunk, "choices", None) or ():
         _read_delta(log, getattr(choice, "delta", None), at_ns)
         finish = getattr(choice, "finish_reason", None)
@@ -132,12 +176,25 @@ def _read_delta(log: StreamLog, delta: Any, at_ns: int) -> None:
     extra = getattr(delta, "model_extra", None) or {}
     calls = getattr(delta, "tool_calls", None) or ()
     text = getattr(delta, "content", None)
-    reasoning = extra.get("reasoning_content") or extra.get("reasoning")
-    if (reasoning or calls or text) and log.first_token_ns is None:
-        log.first_token_ns = at_ns
-    log.tool_calls += sum(1 for call in calls if call.function and call.function.name)
+    if extra.get("reasoning_content") or extra.get("reasoning"):
+        saw_reasoning(log, at_ns)
+    if calls:
+        saw_token(log, at_ns)
+        log.tool_calls += sum(1 for call in calls if call.function and call.function.name)
     if text:
-        log.deltas.append((at_ns, text))
+        saw_text(log, at_ns, text)
+
+
+def _read_server_times(log: StreamLog, extra: Mapping[str, Any]) -> None:
+    """What the provider says of its own time, as milliseconds."""
+    groq = extra.get("x_groq")
+    told = extra.get("time_info") or (groq.get("usage") if isinstance(groq, Mapping) else None)
+    if not isinstance(told, Mapping):
+        return
+    for field, name in SERVER_TIMES.items():
+        value = told.get(field)
+        if isinstance(value, int | float):
+            log.server_ms[name] = 1000.0 * value
 
 
 def watch_done(stream: Any, log: StreamLog) -> None:
@@ -172,5 +229,9 @@ def _usage(usage: Any) -> Usage:
 
 
 CHAT = Plugin(
-    settings=ChatSettings, build=build_chat, needs=chat_needs, title="OpenAI Chat Completions or compatible"
+    settings=ChatSettings,
+    build=build_chat,
+    needs=chat_needs,
+    ask=ask_chat,
+    title="OpenAI Chat Completions or compatible",
 )

@@ -46,6 +46,16 @@ class StreamLog:
     tool_calls: int = 0
     attempts: list[AttemptLog] = field(default_factory=list)
     caveats: list[str] = field(default_factory=list)
+    reasoning_streamed: bool = False
+    """Did any token of the model's reasoning come over the stream?"""
+    request_id: str | None = None
+    """The provider's own id of the request; None where it told none."""
+    new_connection: bool | None = None
+    """Was a connection opened for this request? None: not seen."""
+    connect_ns: int | None = None
+    """How long opening it took: name look-up, TCP and TLS. None for a connection that was open."""
+    server_ms: dict[str, float] = field(default_factory=dict)
+    """What the provider says of its own time, by name: queue, prompt, completion, total."""
 
     @property
     def text(self) -> str:

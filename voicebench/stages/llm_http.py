@@ -1,0 +1,72 @@
+"""The HTTP client under a provider's SDK: no retries, no redirects, connections that stay open, each new one
+seen."""
+
+from __future__ import annotations
+
+import os
+from contextvars import ContextVar
+from typing import Any
+
+from voicebench.clock import now_ns
+from voicebench.stages.llm_keys import Endpoint, vendor_of
+from voicebench.turns.stream import StreamLog
+
+CURRENT: ContextVar[StreamLog | None] = ContextVar("voicebench_stream", default=None)
+"""The log of the request that the running task is making."""
+
+CUSTOM_HEADERS = ("OPENAI_CUSTOM_HEADERS", "ANTHROPIC_CUSTOM_HEADERS")
+"""Variables from which the SDKs take further headers, meant for their own vendor."""
+VENDOR_HEADERS = ("openai-organization", "openai-project")
+
+
+def client_options(settings: Endpoint) -> dict[str, Any]:
+    """The arguments for an SDK's `DefaultAsyncHttpxClient`.
+
+    Redirects are not followed, as a key would go along. Connections are kept for as long as the server keeps
+    them: the SDKs' own 5 s would make a new one for each turn. A proxy is not used on this machine.
+    """
+    import httpx2
+
+    return {
+        "follow_redirects": False,
+        "limits": httpx2.Limits(max_connections=1000, max_keepalive_connections=100, keepalive_expiry=None),
+        "timeout": httpx2.Timeout(settings.timeout_s),
+        "trust_env": not settings.on_this_machine,
+        "event_hooks": {"request": [note_connection, _own_headers_only(settings)]},
+    }
+
+
+async def note_connection(request: Any) -> None:
+    """Note in the request's log whether it opens a connection, and how long that takes."""
+    log = CURRENT.get()
+    if log is None:
+        return
+    log.new_connection = False
+    begun = 0
+
+    async def trace(name: str, info: dict[str, Any]) -> None:
+        nonlocal begun
+        if name == "connection.connect_tcp.started":
+            begun = now_ns()
+            log.new_connection = True
+        elif name in ("connection.connect_tcp.complete", "connection.start_tls.complete"):
+            log.connect_ns = now_ns() - begun
+
+    request.extensions["trace"] = trace
+
+
+def _own_headers_only(settings: Endpoint) -> Any:
+    """A hook that takes from a request to another host what the environment holds for the SDK's vendor."""
+    foreign = set(VENDOR_HEADERS)
+    for variable in CUSTOM_HEADERS:
+        lines = os.environ.get(variable, "").splitlines()
+        foreign.update(line.partition(":")[0].strip().lower() for line in lines if ":" in line)
+
+    async def drop(request: Any) -> None:
+        if vendor_of(request.url.host) in ("api.openai.com", "api.anthropic.com"):
+            return
+        for name in foreign:
+            if name in request.headers:
+                del request.headers[name]
+
+    return drop

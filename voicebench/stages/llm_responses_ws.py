@@ -1,0 +1,251 @@
+"""OpenAI's Responses API over a WebSocket that stays open: through pipecat's service, or asked directly.
+
+pipecat's service speaks to the socket itself, without the SDK. The tap stands where it sends a request and
+where it receives an event.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from typing import Any
+from urllib.parse import urlsplit, urlunsplit
+
+from voicebench.clock import now_ns
+from voicebench.plan.config import Conversation
+from voicebench.plan.modes import Mode
+from voicebench.plan.registry import Plugin
+from voicebench.stages.llm import Asker, Tap
+from voicebench.stages.llm_keys import Endpoint, key_for
+from voicebench.stages.llm_openai import endpoint_client
+from voicebench.stages.llm_responses import (
+    ResponsesSettings,
+    asked_options,
+    error_of,
+    fields_of,
+    needs,
+    of,
+    read_responses,
+    replies_are_no_errors,
+    request_fields,
+)
+from voicebench.stages.quiet import hush_pipecat
+from voicebench.stages.shared import Shared
+from voicebench.turns.stream import AttemptLog, StreamLog
+
+ASKED_AGAIN = ("previous_response_not_found", "websocket_connection_limit_reached")
+"""Errors upon which pipecat's service sends the request again, with the whole conversation."""
+
+
+def socket_address(settings: Endpoint) -> str:
+    """Where the endpoint takes WebSockets."""
+    parts = urlsplit(settings.base_url)
+    scheme = "wss" if parts.scheme == "https" else "ws"
+    return urlunsplit((scheme, parts.netloc, f"{parts.path}/responses", "", ""))
+
+
+def connect_options(settings: Endpoint) -> dict[str, Any]:
+    """How a socket is opened: never through a proxy where it leads to this machine."""
+    return {"proxy": None} if settings.on_this_machine else {}
+
+
+def build(
+    mode: Mode, settings: ResponsesSettings, conversation: Conversation, shared: Shared, tap: Tap
+) -> Any:
+    """pipecat's Responses service over its own WebSocket for this mode, observed by the tap."""
+    hush_pipecat()
+    from pipecat.services.openai.responses.llm import OpenAIResponsesLLMService
+
+    service_class = _tapped(replies_are_no_errors(OpenAIResponsesLLMService), tap, connect_options(settings))
+    return service_class(
+        api_key=key_for(settings, shared),
+        base_url=settings.base_url,
+        ws_url=socket_address(settings),
+        settings=OpenAIResponsesLLMService.Settings(
+            model=settings.model or mode.model,
+            system_instruction=conversation.system_prompt,
+            max_completion_tokens=conversation.max_tokens,
+            extra={**fields_of(mode.options), **settings.extra},
+        ),
+    )
+
+
+def _tapped(service_class: type[Any], tap: Tap, options: dict[str, Any]) -> type[Any]:
+    """pipecat's service with the tap at its socket."""
+    from websockets.exceptions import ConnectionClosed
+
+    class Tapped(service_class):  # type: ignore[misc]  # the base is known at run time only
+        """Keeps a StreamLog of each request.
+
+        A request begins before the socket is looked at, so that a connection which has to be made anew is in
+        its time. A connection that closes in mid-answer ends the answer; it is not asked for again.
+        """
+
+        _log: StreamLog | None = None
+
+        async def _process_context(self, context: Any) -> None:
+            try:
+                await super()._process_context(context)
+            finally:
+                log, self._log = self._log, None
+                if log is not None:
+                    tap.ended_by_us(log)
+
+        async def _websocket_connect(self, uri: str, **more: Any) -> Any:
+            return await super()._websocket_connect(uri, **options, **more)
+
+        async def _ensure_connected(self) -> None:
+            log = self._log
+            if log is None:
+                log = self._log = tap.begin(str(self._settings.model), {})
+            else:
+                log.attempts.append(AttemptLog(now_ns()))
+            before = self._websocket
+            begun = now_ns()
+            try:
+                await super()._ensure_connected()
+            except BaseException as error:
+                tap.failed(log, error)
+                raise
+            log.new_connection = self._websocket is not before
+            if log.new_connection:
+                log.connect_ns = now_ns() - begun
+
+        async def _ws_send(self, message: dict[str, Any]) -> None:
+            if self._log is not None and message.get("type") == "response.create":
+                self._log.asked = asked_options(message)
+            await super()._ws_send(message)
+
+        async def _ws_recv(self) -> Any:
+            log = self._log
+            if log is None or self._websocket is None:
+                return await super()._ws_recv()
+            try:
+                event = json.loads(await self._websocket.recv())
+            except ConnectionClosed as closed:
+                _closed(tap, log, closed)
+                raise
+            except BaseException as error:
+                tap.failed(log, error)
+                raise
+            if of(event, "type") == "error" and error_of(event)["code"] in ASKED_AGAIN:
+                last = log.attempts[-1]
+                last.end_ns, last.status, last.detail = now_ns(), "failed", str(error_of(event)["code"])
+                return event
+            _take(tap, log, event)
+            return event
+
+    Tapped.__name__ = Tapped.__qualname__ = service_class.__name__
+    return Tapped
+
+
+def _take(tap: Tap, log: StreamLog, event: Any) -> None:
+    """Read an event; the terminal one ends the log, as the socket stays open behind it."""
+    tap.read(log, read_responses, event)
+    if log.request_id is None:
+        log.request_id = of(of(event, "response"), "id")
+    if log.terminal and log.running:
+        tap.ended(log)
+
+
+def _closed(tap: Tap, log: StreamLog, closed: Exception) -> None:
+    """The socket closed before the terminal event."""
+    from websockets.exceptions import ConnectionClosedOK
+
+    if isinstance(closed, ConnectionClosedOK) or log.first_token_ns is not None:
+        log.detail = ""
+        tap.ended(log)
+    else:
+        tap.failed(log, closed)
+
+
+class SocketAsker:
+    """Asks over one socket of the SDK, which is opened for the first request and after a broken one."""
+
+    def __init__(self, client: Any, fields: dict[str, Any], options: dict[str, Any], tap: Tap) -> None:
+        self._client = client
+        self._fields = fields
+        self._options = options
+        self._tap = tap
+        self._socket: Any = None
+
+    async def ask(self, prompt: str) -> StreamLog:
+        """Put `prompt` to the model and read its events to the end; what goes wrong is in the log."""
+        request = {**self._fields, "input": [{"role": "user", "content": prompt}]}
+        log = self._tap.begin(str(request["model"]), asked_options(request))
+        clean = False
+        try:
+            await self._connected(log)
+            await self._socket.send({"type": "response.create", **request})
+            while log.running:
+                _take(self._tap, log, json.loads(await self._socket.recv_bytes()))
+            clean = log.status == "ok"
+        except asyncio.CancelledError as error:
+            self._tap.failed(log, error)
+            raise
+        except Exception as error:
+            if _is_closed(error):
+                _closed(self._tap, log, error)
+            else:
+                self._tap.failed(log, error)
+        finally:
+            if not clean:
+                await self._drop()
+        return log
+
+    async def close(self) -> None:
+        """Close the socket and the client."""
+        await self._drop()
+        await self._client.close()
+
+    async def _connected(self, log: StreamLog) -> None:
+        """Open the socket where there is none, or where the other side has closed it."""
+        log.new_connection = False
+        if self._socket is not None and _is_open(self._socket):
+            return
+        await self._drop()
+        begun = now_ns()
+        manager = self._client.responses.connect(websocket_connection_options=self._options)
+        self._socket = await manager.enter()
+        log.new_connection, log.connect_ns = True, now_ns() - begun
+
+    async def _drop(self) -> None:
+        socket, self._socket = self._socket, None
+        if socket is not None:
+            await socket.close()
+
+
+def _is_open(socket: Any) -> bool:
+    from websockets.protocol import State
+
+    inner = getattr(socket, "_connection", None)
+    return getattr(inner, "state", State.OPEN) is State.OPEN
+
+
+def _is_closed(error: BaseException) -> bool:
+    """Did the socket close: as websockets raises it, or as the SDK words it?"""
+    from websockets.exceptions import ConnectionClosed
+
+    chain: BaseException | None = error
+    while chain is not None:
+        if isinstance(chain, ConnectionClosed):
+            return True
+        chain = chain.__cause__ or chain.__context__
+    return False
+
+
+def ask(
+    mode: Mode, settings: ResponsesSettings, conversation: Conversation, shared: Shared, tap: Tap
+) -> Asker:
+    """Asks this mode without a pipeline, over a socket of its own."""
+    client = endpoint_client(settings, key_for(settings, shared))
+    return SocketAsker(client, request_fields(mode, settings, conversation), connect_options(settings), tap)
+
+
+WEBSOCKET = Plugin(
+    settings=ResponsesSettings,
+    build=build,
+    needs=needs,
+    ask=ask,
+    title="OpenAI's Responses API over a WebSocket",
+)
