@@ -257,10 +257,12 @@ def judge(heard: Heard, now: int, hear: Hear) -> str | None:
     speaking = _open_turn(heard.events)
     if speaking and not _unheard(heard):
         return None
-    if heard.asr.running or any(one.streams and one.streams[-1].running for one in found):
+    if any(one.streams and one.streams[-1].running for one in found):
         return None
     cancelled = [one for one in fresh if _cancelled(one, heard.events)]
-    if any(one.owed for one in fresh if one not in cancelled):
+    broken = any(event.kind is Kind.ERROR for event in heard.events)
+    owed = heard.asr.running or any(one.owed for one in fresh if one not in cancelled)
+    if owed and not broken:
         return None
     quiet_since = max(
         [heard.playback.end_ns, heard.played.cursor_ns, *(event.at_ns for event in heard.events)]
@@ -284,9 +286,6 @@ def _judge_attempt(attempt: Attempt, heard: Heard, now: int, hear: Hear) -> str 
         return "no_reply"
     if attempt.first_audible_ns is not None and _heard_enough(attempt, heard.played, now, hear):
         return "answered"
-    silent = attempt.first_audible_ns is None and not attempt.owed and now > heard.played.cursor_ns
-    if attempt.speech_ended and silent and not _cancelled(attempt, heard.events):
-        return "silent_reply"
     return None
 
 

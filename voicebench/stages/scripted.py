@@ -18,7 +18,7 @@ from voicebench.plan.registry import Plugin
 from voicebench.stages.frame_tap import tapped
 from voicebench.stages.llm import Tap
 from voicebench.stages.quiet import hush_pipecat
-from voicebench.stages.shared import Shared, WorkLog
+from voicebench.stages.shared import TTS_IDLE_S, Shared, WorkLog
 
 Fault = Literal["none", "raise", "hang", "nothing"]
 
@@ -181,6 +181,7 @@ def build_tts(settings: ToneScript, shared: Shared, work: WorkLog) -> Any:
     return Tone(
         push_start_frame=True,
         push_stop_frames=True,
+        stop_frame_timeout_s=TTS_IDLE_S,
         sample_rate=rate,
         settings=TTSSettings(model=None, voice="tone", language=None),
     )

@@ -14,6 +14,9 @@ from voicebench.errors import RunProblem
 
 Made = TypeVar("Made")
 
+TTS_IDLE_S = 60.0
+"""pipecat takes a voice that gives nothing for so long to be done: a slow one must not look silent."""
+
 
 @dataclass(frozen=True)
 class Work:

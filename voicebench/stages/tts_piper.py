@@ -18,7 +18,7 @@ from voicebench.models.resolve import PiperSource, resolve_piper
 from voicebench.plan.config import Settings
 from voicebench.plan.registry import Needs, Plugin
 from voicebench.stages.quiet import hush_pipecat
-from voicebench.stages.shared import Shared, WorkLog
+from voicebench.stages.shared import TTS_IDLE_S, Shared, WorkLog
 
 
 class PiperSettings(Settings):
@@ -27,6 +27,8 @@ class PiperSettings(Settings):
     voice: str = "en_US-joe-medium"
     """A catalogue name, an .onnx with its .onnx.json beside it, or a name for Piper's own download."""
     threads: int = Field(2, ge=1, le=64)
+    trim_leading_silence: bool = False
+    """Cut the silence (about 45 ms) that voices begin with; 5 ms before the first sound are kept."""
 
 
 def needs(settings: PiperSettings) -> Needs:
@@ -92,10 +94,26 @@ def _download(source: PiperSource, offline: bool) -> Path:
     return path
 
 
+KEPT_MS = 5
+
+
+def trimmed(audio: bytes, sample_rate: int) -> bytes:
+    """16-bit mono PCM without its leading silence, by the presence rule; as it is where none comes."""
+    import numpy as np
+
+    from voicebench.audio.presence import first_onset
+
+    samples = np.frombuffer(audio, dtype=np.int16)
+    onset = first_onset(samples.astype(np.float32) / 32768.0, sample_rate)
+    if onset is None:
+        return audio
+    return samples[max(0, onset - sample_rate * KEPT_MS // 1000) :].tobytes()
+
+
 def _service_class() -> Any:
     """The subclass, made when pipecat may be imported."""
     hush_pipecat()
-    from pipecat.frames.frames import Frame
+    from pipecat.frames.frames import Frame, TTSAudioRawFrame
     from pipecat.services.piper.tts import PiperTTSService
     from pipecat.services.tts_service import TTSService
 
@@ -105,11 +123,13 @@ def _service_class() -> Any:
         def __init__(self, voice: Any, settings: PiperSettings, work: WorkLog) -> None:
             self.native_rate = int(voice.config.sample_rate)
             self._work = work
+            self._trim = settings.trim_leading_silence
             # The parent's own initialiser would load the voice again.
             TTSService.__init__(
                 self,
                 push_start_frame=True,
                 push_stop_frames=True,
+                stop_frame_timeout_s=TTS_IDLE_S,
                 sample_rate=self.native_rate,
                 settings=PiperTTSService.Settings(model=None, voice=settings.voice, language=None),
             )
@@ -117,7 +137,13 @@ def _service_class() -> Any:
 
         async def run_tts(self, text: str, context_id: str) -> AsyncGenerator[Frame, None]:
             start = now_ns()
+            untouched = self._trim
             async for frame in super().run_tts(text, context_id):
+                if untouched and isinstance(frame, TTSAudioRawFrame):
+                    frame = TTSAudioRawFrame(
+                        trimmed(frame.audio, frame.sample_rate), frame.sample_rate, 1, context_id=context_id
+                    )
+                    untouched = False
                 yield frame
             self._work.add("tts_total", start)
 
