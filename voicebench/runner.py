@@ -6,11 +6,11 @@ import asyncio
 import os
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
-from voicebench import environment
+from voicebench import emulated, environment
 from voicebench.audio.manifest import Sample
 from voicebench.errors import AudioProblem, BadRequest, RunProblem, VoicebenchError
 from voicebench.models.catalogue import load_catalogue
@@ -24,8 +24,9 @@ from voicebench.plan.plan import PlannedTurn, expand
 from voicebench.stages.quiet import hush_pipecat
 from voicebench.stages.shared import Shared
 from voicebench.turns.journal import JournalWriter
+from voicebench.turns.mode_facts import mode_facts
 from voicebench.turns.records import TurnRecord
-from voicebench.turns.run_folder import AUDIO_FOLDER, ModeFacts, PlannedEntry, RunFolder
+from voicebench.turns.run_folder import AUDIO_FOLDER, PlannedEntry, RunFolder
 from voicebench.turns.timeline import Anchor
 
 if TYPE_CHECKING:
@@ -102,7 +103,8 @@ def make_plan(
         raise BadRequest("There are no samples to run.", "Name audio files or folders.")
     chosen = tuple(samples[:limit]) if limit is not None else tuple(samples)
     modes = tuple(find_mode(mode_id, config.own, where) for mode_id in config.modes)
-    specs = resolve(config, list(modes), where)
+    emulated.check(modes)
+    specs = resolve(config, list(emulated.placed(modes)), where)
     found = os.environ if variables is None else variables
     wanted: list[str] = []
     named = [(specs.asr, "ASR"), (specs.tts, "TTS"), (specs.turn, "The turn detector")]
@@ -141,6 +143,7 @@ async def run(
     shared = Shared(log_folder=folder.path, offline=options.offline, environment=dict(options.environment))
     done = False
     try:
+        plan = await asyncio.to_thread(_with_emulator, plan, shared)
         with (
             folder.journal(no_text=options.no_text) as journal,
             folder.warmup_journal(no_text=options.no_text) as warmups,
@@ -158,6 +161,15 @@ async def run(
         shared.close()
         folder.finish(complete=done)
     return folder
+
+
+def _with_emulator(plan: RunPlan, shared: Shared) -> RunPlan:
+    """The plan with its emulated modes at a running emulator, which `shared` ends."""
+    started = emulated.start(plan.modes, plan.config.seed)
+    if started is None:
+        return plan
+    shared.on_close(started.stop)
+    return replace(plan, modes=started.modes, specs=resolve(plan.config, list(started.modes), plan.where))
 
 
 def _open(plan: RunPlan, options: RunOptions) -> tuple[RunFolder, list[PlannedTurn]]:
@@ -189,7 +201,7 @@ def _facts(plan: RunPlan) -> dict[str, object]:
             model_id: {file.name: file.sha256 for file in catalogue.get(model_id).files}
             for model_id in plan.model_ids
         },
-        "modes": {mode.id: _mode_facts(mode) for mode in plan.modes},
+        "modes": {mode.id: mode_facts(mode) for mode in plan.modes},
         "budget_ms": plan.config.budget_ms,
         "slots_ms": plan.config.slots_ms,
         "synthetic_samples": sum(1 for sample in plan.samples if _is_synthetic(sample)),
@@ -199,18 +211,6 @@ def _facts(plan: RunPlan) -> dict[str, object]:
 def _is_synthetic(sample: Sample) -> bool:
     """Is the sample's voice, as its manifest names it, one of a speech synthesis?"""
     return (sample.voice or "").split(" ")[0] in ("piper", "espeak-ng")
-
-
-def _mode_facts(mode: Mode) -> ModeFacts:
-    rate = mode.decode_rate_tok_s
-    return ModeFacts(
-        kind=mode.kind,
-        model=mode.model,
-        asked=mode.options,
-        published_decode_tok_s=None if rate is None else rate.value,
-        published_source=None if rate is None else rate.source,
-        assumed=rate is not None and rate.assumed,
-    )
 
 
 def _file_safe(name: str) -> str:
