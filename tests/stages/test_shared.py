@@ -59,6 +59,14 @@ def test_nothing_is_started_after_the_end() -> None:
     assert started == []
 
 
+def test_what_was_started_too_late_is_ended_at_once() -> None:
+    """A server that comes up while its run is being ended does not outlive it."""
+    shared, ended = Shared(), []
+    shared.close()
+    shared.on_close(lambda: ended.append("late"))
+    assert ended == ["late"]
+
+
 def test_one_server_that_cannot_be_ended_leaves_no_other_running() -> None:
     """A stop that raises does not keep the others from being stopped."""
     shared, ended = Shared(), []

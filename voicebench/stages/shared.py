@@ -83,9 +83,12 @@ class Shared:
             return found
 
     def on_close(self, action: Callable[[], object]) -> None:
-        """Do this at `close`, last one first."""
+        """Do this at `close`, last one first; after `close` at once."""
         with self._lock:
-            self._stack.callback(action)
+            if not self._closed:
+                self._stack.callback(action)
+                return
+        action()
 
     def close(self) -> None:
         """End what was started. Safe to call twice."""
