@@ -7,9 +7,10 @@ from typing import Any
 
 from voicebench.pipeline.asr_watch import AsrWatch
 from voicebench.plan import registry
-from voicebench.plan.config import Config, PluginSpec, validated
+from voicebench.plan.config import Config, validated
 from voicebench.plan.modes import Mode
 from voicebench.plan.registry import Plugin
+from voicebench.stages.clauses import aggregator
 from voicebench.stages.llm import Tap
 from voicebench.stages.shared import Shared, WorkLog
 from voicebench.stages.vad import build_vad
@@ -41,19 +42,16 @@ def resolve(config: Config, modes: list[Mode], where: str) -> StageSpecs:
     Raises BadRequest for an unknown kind or a wrong setting.
     """
     return StageSpecs(
-        asr=_stage("asr", config.asr, where),
-        tts=_stage("tts", config.tts, where),
-        turn=_stage("turn", config.turn, where),
-        llm={
-            mode.id: _stage("llm", PluginSpec(kind=mode.api, **mode.settings), f"mode {mode.id}")
-            for mode in modes
-        },
+        asr=_stage("asr", config.asr.kind, config.asr.settings, where),
+        tts=_stage("tts", config.tts.kind, config.tts.settings, where),
+        turn=_stage("turn", config.turn.kind, config.turn.settings, where),
+        llm={mode.id: _stage("llm", mode.api, mode.settings, f"mode {mode.id}") for mode in modes},
     )
 
 
-def _stage(point: str, spec: PluginSpec, where: str) -> Stage:
-    plugin = registry.find(point, spec.kind, where)
-    return Stage(plugin, validated(plugin.settings, spec.settings, f"{where}, {point} ({spec.kind})"))
+def _stage(point: str, kind: str, settings: dict[str, Any], where: str) -> Stage:
+    plugin = registry.find(point, kind, where)
+    return Stage(plugin, validated(plugin.settings, settings, f"{where}, {point} ({kind})"))
 
 
 @dataclass
@@ -92,6 +90,10 @@ def build(mode: Mode, specs: StageSpecs, config: Config, shared: Shared, work: W
     asr_watch = AsrWatch()
     asr_watch.watch(asr)
     tts = specs.tts.plugin.build(specs.tts.settings, shared, work)
+    early = aggregator(config.clause)
+    if early is not None:
+        # pipecat takes an aggregator only as a processor of its own, whose frames then hide the request.
+        tts._text_aggregator = early
     llm = llm_stage.plugin.build(mode, llm_stage.settings, config.conversation, shared, tap)
     strategies = specs.turn.plugin.build(specs.turn.settings, config.vad, work)
     rate = getattr(tts, "native_rate", DEFAULT_RATE)

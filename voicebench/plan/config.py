@@ -55,6 +55,17 @@ class Vad(Settings):
     min_volume: float = Field(0.6, ge=0.0, le=1.0)
 
 
+class Clause(Settings):
+    """When the first piece of a reply goes to speech synthesis; the rest goes sentence by sentence."""
+
+    rule: Literal["sentence", "natural", "words"] = "sentence"
+    """`sentence`: as pipecat does. `natural`: at the first natural break. `words`: there, or after
+    `most_words` where no break comes; such a cut leaves a seam in the prosody."""
+    least_words: int = Field(2, ge=1, le=20)
+    """A break before so many words does not count."""
+    most_words: int = Field(6, ge=1, le=50)
+
+
 class Conversation(Settings):
     """What the model is told, and how long it may answer. Each turn stands alone, without history."""
 
@@ -89,6 +100,7 @@ class Config(Settings):
     tts: PluginSpec = PluginSpec(kind="piper")
     turn: PluginSpec = PluginSpec(kind="smart_turn")
     vad: Vad = Vad()
+    clause: Clause = Clause()
     conversation: Conversation = Conversation()
 
     @model_validator(mode="after")

@@ -15,6 +15,7 @@ from voicebench.plan.config import Settings
 from voicebench.plan.registry import Needs, Plugin
 from voicebench.stages.quiet import hush_pipecat
 from voicebench.stages.shared import Shared, WorkLog
+from voicebench.stages.whisper_window import RATE, decode, window_for
 
 
 class WhisperSettings(Settings):
@@ -27,7 +28,11 @@ class WhisperSettings(Settings):
     device: Literal["auto", "cpu", "cuda"] = "cpu"
     compute_type: str = "int8"
     cpu_threads: int = Field(2, ge=1, le=64)
+    window: Literal["full", "speech"] = "full"
+    """`full`: Whisper's 30 seconds, whatever was said. `speech`: as long as the speech, decoded greedily, and
+    the full window where the result is doubtful."""
     beam_size: int = Field(5, ge=1, le=20)
+    """Of the full window."""
     temperatures: tuple[float, ...] = (0.0, 0.2, 0.4)
     """Decoding is tried again at the next temperature where a result looks wrong: this bounds the tries."""
     timestamps: bool = True
@@ -108,6 +113,11 @@ def _service_class() -> Any:
             start = now_ns()
             samples = np.frombuffer(audio, dtype=np.int16).astype(np.float32) / 32768.0
             options = self._options
+            if options.window == "speech":
+                short = self._on_short_window(samples)
+                if short is not None:
+                    self._work.add("asr", start)
+                    return short
             pieces, info = self._shared_model.transcribe(
                 samples,
                 language=options.language,
@@ -125,6 +135,18 @@ def _service_class() -> Any:
                 self._work.note("asr_fallback", hottest)
             kept = (s.text.strip() for s in segments if s.no_speech_prob < options.no_speech_prob)
             return " ".join(text for text in kept if text)
+
+        def _on_short_window(self, samples: Any) -> str | None:
+            """The transcript by a window as long as the speech; None where the full one must decide."""
+            window = window_for(samples.size / RATE)
+            if window is None or (self._shared_model.model.is_multilingual and not self._options.language):
+                return None
+            decoded = decode(self._shared_model, samples, window, self._options.language)
+            if decoded.doubt:
+                self._work.note("asr_window_doubt", decoded.doubt)
+                return None
+            self._work.note("language", self._options.language or "en")
+            return decoded.text if decoded.no_speech_prob < self._options.no_speech_prob else ""
 
         async def run_stt(self, audio: bytes) -> AsyncGenerator[Frame, None]:
             text = await asyncio.to_thread(self._transcribe, audio)

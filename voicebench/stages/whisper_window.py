@@ -1,0 +1,88 @@
+"""Whisper on a window as long as the speech, instead of always 30 seconds.
+
+The encoder's work grows with the window, and Whisper was trained on 30 s: a shorter one is decoded greedily
+and judged; where the result looks doubtful the full window decides.
+"""
+
+from __future__ import annotations
+
+import zlib
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+RATE = 16_000
+WINDOWS_S = (3.0, 4.0, 5.0, 7.0, 10.0)
+"""The lengths that are used. Beyond the last, greedy decoding costs more errors than it saves time."""
+LEAST_LOG_PROBABILITY = -0.8
+"""A mean token log probability below this is doubtful."""
+MOST_COMPRESSION = 2.2
+"""Text that compresses better than this repeats itself."""
+MOST_CHARACTERS_A_SECOND = 25.0
+"""Nobody speaks faster: more is invented."""
+REPETITION_PENALTY = 1.1
+
+
+@dataclass(frozen=True)
+class Decoded:
+    """A transcript, or why the short window is not to be trusted (`doubt`, empty where it is)."""
+
+    text: str
+    no_speech_prob: float
+    doubt: str = ""
+
+
+def window_for(seconds: float) -> float | None:
+    """The shortest window that holds so much audio; None where only the full one does."""
+    return next((window for window in WINDOWS_S if window >= seconds), None)
+
+
+def decode(model: Any, samples: NDArray[np.float32], window_s: float, language: str | None) -> Decoded:
+    """Decode 16 kHz mono `samples` greedily on a window of `window_s` seconds. Blocks.
+
+    The signal is padded with zeros, not the spectrogram: its floor is then that of real silence.
+    """
+    from faster_whisper.tokenizer import Tokenizer
+
+    padded = np.zeros(round(window_s * RATE), dtype=np.float32)
+    padded[: samples.size] = samples
+    features = model.feature_extractor(padded, padding=0)
+    encoded = model.encode(features)
+    tokenizer = Tokenizer(
+        model.hf_tokenizer,
+        model.model.is_multilingual,
+        task="transcribe" if model.model.is_multilingual else None,
+        language=language if model.model.is_multilingual else None,
+    )
+    prompt = model.get_prompt(tokenizer, [], without_timestamps=True)
+    seconds = samples.size / RATE
+    result = model.model.generate(
+        encoded,
+        [prompt],
+        beam_size=1,
+        repetition_penalty=REPETITION_PENALTY,
+        max_length=min(model.max_length, len(prompt) + 16 + round(seconds * 10)),
+        return_scores=True,
+        return_no_speech_prob=True,
+        suppress_blank=True,
+        suppress_tokens=[-1],
+    )[0]
+    tokens = result.sequences_ids[0]
+    text = tokenizer.decode([token for token in tokens if token < tokenizer.eot]).strip()
+    mean = result.scores[0] * len(tokens) / (len(tokens) + 1)
+    return Decoded(text, float(result.no_speech_prob), _doubt(text, mean, seconds))
+
+
+def _doubt(text: str, mean_log_probability: float, seconds: float) -> str:
+    if not text:
+        return "empty"
+    if mean_log_probability < LEAST_LOG_PROBABILITY:
+        return "improbable"
+    data = text.encode()
+    if len(data) / len(zlib.compress(data)) > MOST_COMPRESSION:
+        return "repetitive"
+    if len(text) > MOST_CHARACTERS_A_SECOND * max(seconds, 1.0):
+        return "too much text"
+    return ""
