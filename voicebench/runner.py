@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Protocol
 
 from voicebench import emulated, environment
 from voicebench.audio.manifest import Sample
-from voicebench.errors import AudioProblem, BadRequest, RunProblem, VoicebenchError
+from voicebench.errors import BadRequest, RunProblem, VoicebenchError
 from voicebench.models.catalogue import load_catalogue
 from voicebench.models.resolve import resolve_llm
 from voicebench.models.store import Progress, ensure
@@ -103,6 +103,8 @@ def make_plan(
         raise BadRequest("There are no samples to run.", "Name audio files or folders.")
     chosen = tuple(samples[:limit]) if limit is not None else tuple(samples)
     modes = tuple(find_mode(mode_id, config.own, where) for mode_id in config.modes)
+    for limited in config.samples_per_mode:
+        find_mode(limited, config.own, f"{where}, samples_per_mode")
     emulated.check(modes)
     specs = resolve(config, list(emulated.placed(modes)), where)
     found = os.environ if variables is None else variables
@@ -218,6 +220,13 @@ def _file_safe(name: str) -> str:
     return re.sub(r"[^A-Za-z0-9.]+", "-", name).strip("-.")[:60] or "x"
 
 
+def _told(error: Exception) -> str:
+    """What went wrong, in one line."""
+    if isinstance(error, VoicebenchError):
+        return error.what
+    return f"{type(error).__name__}: {' '.join(str(error).split())}"[:300]
+
+
 class _Bench:
     """The sessions of a run, one per mode, opened when first needed and again when one is not healthy."""
 
@@ -237,10 +246,7 @@ class _Bench:
 
         Raises VoicebenchError where a mode's pipeline cannot be built.
         """
-        spoken = next(
-            (sample for sample in self._plan.samples if sample.has_speech is not False),
-            self._plan.samples[0],
-        )
+        spoken = await asyncio.to_thread(self._spoken_sample)
         for mode_id in self._plan.config.modes:
             self._reporter.phase(f"Loading {mode_id}")
             await self._session(mode_id)
@@ -249,6 +255,18 @@ class _Bench:
                 record = await self._turn(PlannedTurn(number, mode_id, spoken.id, number))
                 journal.append(record)
                 self._reporter.warmup(record)
+
+    def _spoken_sample(self) -> Sample:
+        """The first sample that can be read and holds speech; where there is none, the first one."""
+        from voicebench.audio.prepare import prepare
+
+        for sample in self._plan.samples:
+            try:
+                if sample.has_speech is not False and prepare(sample).has_speech is not False:
+                    return sample
+            except Exception:  # noqa: S112 - its own turn tells what is wrong with it
+                continue
+        return self._plan.samples[0]
 
     async def calibrate(self) -> None:
         """Measure what the harness itself adds, and write it into `run.json`."""
@@ -303,19 +321,17 @@ class _Bench:
         sample = self._plan.by_id[planned.sample]
         try:
             clip = await asyncio.to_thread(prepare, sample)
-        except AudioProblem as problem:
-            return failed_record(self._turn_facts(planned, sample, None), problem.what)
+        except Exception as error:
+            return failed_record(self._turn_facts(planned, sample, None), _told(error))
         facts = self._turn_facts(planned, sample, clip)
         try:
             session = await self._session(planned.mode)
             heard = await session.turn(clip.pcm, clip.speech_end_s, clip.has_speech)
             made = record(facts, heard)
-        except VoicebenchError as problem:
-            return failed_record(facts, problem.what)
         except Exception as error:
             if planned.mode in self._sessions:
                 self._sessions[planned.mode].healthy = False
-            return failed_record(facts, f"{type(error).__name__}: {' '.join(str(error).split())}"[:300])
+            return failed_record(facts, _told(error))
         return await asyncio.to_thread(self._recorded, made, clip, heard) if keep_audio else made
 
     def _recorded(self, made: TurnRecord, clip: Prepared, heard: Heard) -> TurnRecord:
