@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from voicebench.audio.presence import WINDOW_MS, threshold_for, window_samples
+from voicebench.audio.presence import WINDOW_MS, threshold_for
 from voicebench.audio.waveform.levels import (
     Floats,
     Mask,
@@ -86,11 +86,10 @@ def channel_levels(samples: NDArray[np.float32], sample_rate: int) -> Levels | N
     levels = _levels(clean, sample_rate)
     if levels is None or levels.noise_high_db < levels.threshold_db:
         return levels
-    background = np.repeat(levels.noise, window_samples(sample_rate))[: clean.size]
     filtered = without_rumble(clean, sample_rate)
-    before = float(np.mean(np.square(clean, dtype=np.float64)[background]))
-    after = float(np.mean(np.square(filtered, dtype=np.float64)[background]))
-    return _levels(filtered, sample_rate) if after < before / 2 else levels
+    left = float(np.mean(window_power(filtered, sample_rate)[levels.noise]))
+    rumbling = left < 0.5 * float(np.mean(levels.power[levels.noise]))
+    return _levels(filtered, sample_rate) if rumbling else levels
 
 
 def _levels(clean: NDArray[np.float32], sample_rate: int) -> Levels | None:
@@ -138,6 +137,7 @@ def background_windows(speech: Mask, least: int) -> Mask | None:
 
 def _speech_peak(samples: NDArray[np.float32], sample_rate: int, power: Floats, split: Split) -> float:
     """The highest sample of what lasts long enough to be speech, so that a click does not count."""
-    highs = np.abs(windows_of(samples, sample_rate)).max(axis=1)
+    rows = windows_of(samples, sample_rate)
+    highs = np.maximum(rows.max(axis=1), -rows.min(axis=1))
     long = [r for r in runs_of(decibel(smooth(power, 5)) > split.cut) if r.length >= windows(SHORTEST_MS)]
     return float(max((highs[r.start : r.stop].max() for r in long), default=highs.max()))

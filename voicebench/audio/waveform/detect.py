@@ -52,12 +52,12 @@ def segments(
     duration = samples.size / sample_rate
     levels = channel_levels(np.asarray(samples, dtype=np.float32), sample_rate)
     if levels is None:
-        code, text = ("silent", "the channel is silent")
+        code, text = ("silent", "silent throughout")
         return Analysis(
             (), sample_rate, duration, -120.0, THRESHOLD_DBFS, None, False, {}, (Caveat(code, text),)
         )
     if levels.split.high - levels.split.low < LEAST_CONTRAST_DB:
-        caveat = Caveat("no_speech", "nothing stands out from the background: no speech was found")
+        caveat = Caveat("no_speech", "no speech found; nothing stands out from the background")
         return Analysis(
             (), sample_rate, duration, levels.floor_db, levels.threshold_db, None, True, {}, (caveat,)
         )
@@ -68,7 +68,7 @@ def segments(
     snr = max(speech) - levels.floor_db if speech else None
     caveats: list[Caveat] = []
     if not found:
-        caveats.append(Caveat("no_speech", "no sound on the channel is long and loud enough to be speech"))
+        caveats.append(Caveat("no_speech", "no speech found; no sound is long and loud enough"))
     elif noisy:
         caveats.append(
             Caveat(

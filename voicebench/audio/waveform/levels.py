@@ -23,6 +23,7 @@ _RUMBLE_HZ = 65.0
 _RUMBLE_FILTER_S = 0.08
 _FRAME_WINDOWS = 4
 _CHUNK_FRAMES = 4096
+_CHUNK_SAMPLES = 1 << 20
 _LOWEST_BAND_HZ = 90.0
 _HIGHEST_BAND_HZ = 7600.0
 
@@ -79,8 +80,11 @@ def without_offset(samples: NDArray[np.float32], sample_rate: int) -> NDArray[np
     if float(np.ptp(values)) < 1e-4:
         return np.asarray(samples - np.float32(whole), dtype=np.float32)
     centres = (np.arange(blocks) + 0.5) * per_block * window_samples(sample_rate)
-    offset = np.interp(np.arange(samples.size), centres, values)
-    return np.asarray(samples - offset, dtype=np.float32)
+    out = np.empty_like(samples)
+    for start in range(0, samples.size, _CHUNK_SAMPLES):
+        stop = min(start + _CHUNK_SAMPLES, samples.size)
+        out[start:stop] = samples[start:stop] - np.interp(np.arange(start, stop), centres, values)
+    return out
 
 
 def without_rumble(samples: NDArray[np.float32], sample_rate: int) -> NDArray[np.float32]:
