@@ -15,6 +15,7 @@ import dataclasses
 import difflib
 import importlib
 import inspect
+from collections.abc import Callable
 from typing import Any
 
 from pydantic import ConfigDict, Field
@@ -53,9 +54,18 @@ def needs(settings: ServiceSettings) -> Needs:
     return Needs(keys=(settings.api_key_env,) if settings.api_key_env else ())
 
 
-def check(settings: ServiceSettings) -> None:
-    """Refuse a class that does not exist or cannot be imported."""
-    find_class(settings.class_name)
+def checked(base: str) -> Callable[[ServiceSettings], None]:
+    """Refuses a class that does not exist, cannot be imported, or is none of pipecat's `base` services."""
+
+    def check(settings: ServiceSettings) -> None:
+        found = find_class(settings.class_name)
+        if not any(kind.__name__ == base for kind in found.__mro__):
+            raise BadRequest(
+                f"{settings.class_name} is no {base} of pipecat.",
+                f"Name a class that is derived from {base}.",
+            )
+
+    return check
 
 
 def find_class(dotted: str) -> type[Any]:
@@ -153,11 +163,23 @@ def build_llm(
 
 
 ASR = Plugin(
-    settings=ServiceSettings, build=build_asr, needs=needs, check=check, title="a pipecat STT service"
+    settings=ServiceSettings,
+    build=build_asr,
+    needs=needs,
+    check=checked("STTService"),
+    title="a pipecat STT service",
 )
 LLM = Plugin(
-    settings=ServiceSettings, build=build_llm, needs=needs, check=check, title="a pipecat LLM service"
+    settings=ServiceSettings,
+    build=build_llm,
+    needs=needs,
+    check=checked("LLMService"),
+    title="a pipecat LLM service",
 )
 TTS = Plugin(
-    settings=ServiceSettings, build=build_tts, needs=needs, check=check, title="a pipecat TTS service"
+    settings=ServiceSettings,
+    build=build_tts,
+    needs=needs,
+    check=checked("TTSService"),
+    title="a pipecat TTS service",
 )
