@@ -9,8 +9,9 @@ BIN := $(VENV)/bin
 SETUP := $(VENV)/.set-up
 
 # make soak   the long checks of the measurement itself, about half an hour
+# make bench  plain pipecat against voicebench's stack on this machine, about ten minutes: bench.json
 
-.PHONY: demo test soak lint types check-layers clean
+.PHONY: demo test soak bench bench-full lint types check-layers clean
 
 $(SETUP): pyproject.toml
 	@test -n "$(PYTHON)" || { echo "voicebench needs Python 3.11, 3.12 or 3.13; none was found." >&2; exit 2; }
@@ -28,6 +29,15 @@ test: $(SETUP) lint types check-layers
 
 soak: $(SETUP)
 	$(BIN)/python -m pytest -o addopts= -ra --strict-markers -s tests/soak
+
+bench: $(SETUP)
+	$(BIN)/voicebench models fetch
+	$(BIN)/python -m tests.benchmarks.bench_stack --samples ten --repeats 3
+
+bench-full: $(SETUP)
+	$(BIN)/voicebench models fetch
+	for run in 1 2 3; do $(BIN)/python -m tests.benchmarks.bench_stack --samples all --repeats 3 --out bench-$$run.json || exit 1; done
+	$(BIN)/python -m tests.benchmarks.bench_stack --arms off --samples ten --repeats 6 --out bench-off.json
 
 lint: $(SETUP)
 	$(BIN)/ruff check .

@@ -1,4 +1,4 @@
-"""The measured pipeline. Importing it silences pipecat's banner and log, which come at pipecat's own import."""
+"""The measured pipeline. Importing it silences the banner and log that come with pipecat's import."""
 
 from voicebench.stages.quiet import hush_pipecat
 
