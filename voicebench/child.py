@@ -110,7 +110,7 @@ def start(
         error_sink = os.fdopen(os.open(log, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600), "ab")
     try:
         process = subprocess.Popen(  # noqa: S603 - our own interpreter and modules, no shell
-            [sys.executable, *arguments],
+            [sys.executable, "-P", *arguments],  # -P: no module is taken from the working folder
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=error_sink,
