@@ -71,6 +71,16 @@ WORDS: Mapping[str, str] = {
     "answered_silence": "Turns in which the agent answered though nobody spoke: {count}.",
     "transcript_after_turn_end": "Turns whose last words came after the turn was ended: {count}.",
     "text_then_tool_call": "Replies with text and then a tool call: {count}.",
+    "no_finish_reason": "Replies that ended without the provider's word for why: {count}.",
+    "hidden_reasoning": "Replies before which the model reasoned without showing it: {count}. Their first "
+    "token of any kind is not known.",
+    "served_not_told": "Replies of which the provider did not say at what speed or tier they were served: "
+    "{count}.",
+    "filtered": "Replies that the provider broke off itself: {count}.",
+    "refused": "Replies in which the model refused: {count}.",
+    "event_not_understood": "Streams with an event of an unknown shape: {count}.",
+    "new_connection": "Measured requests that had to open their connection, each time they were made: "
+    "{count}.",
     "asr_fallback": "Turns in which speech recognition tried again at another temperature: {count}.",
     "speech_end_uncertain": "Turns whose end of speech was found in a recording with noise: {count}.",
     "wav_length": "Turns that spoke a WAV file whose header states a wrong length: {count}.",

@@ -12,6 +12,7 @@ from voicebench.analysis.mode_report import ModeReport, waveform_difference
 from voicebench.analysis.statistics import percentile
 from voicebench.turns.records import Flag, TurnRecord
 from voicebench.turns.slot import BY_SYNTHESIS
+from voicebench.turns.timeline import Anchor
 
 FEW_SAMPLES = 5
 """Fewer samples than this say little about speech in general."""
@@ -40,13 +41,16 @@ def find_mode_caveats(found: CaveatList, entry: ModeReport, records: Sequence[Tu
         add("emulated", len(records))
     if any(headline.assumed for headline in entry.headlines.values()):
         add("assumed_speed")
-    _sample_size(add, entry, latencies)
-    _first_turns(add, entry, counted)
-    _strays(add, latencies)
+    spoken = entry.anchor is not Anchor.NONE
+    if spoken:
+        _sample_size(add, entry, latencies)
+        _first_turns(add, entry, counted)
+        _strays(add, latencies)
     models = {record.model for record in records}
     if len(models) > 1:
         add("mixed_models", len(models))
-    _marks(add, entry, counted)
+    if spoken:
+        _marks(add, entry, counted)
     if entry.tokens_per_delta is not None and entry.tokens_per_delta > SEVERAL_TOKENS:
         add("several_tokens_a_delta", None, f"{entry.tokens_per_delta:.1f}")
     for source, count in entry.speech_sources.items():

@@ -178,7 +178,7 @@ def _run_caveats(
         found.add("newer_fields", len(reading.unknown_fields), detail=names)
     if repeated:
         found.add("repeated_records", repeated)
-    if info.noise_floor_ms is None:
+    if info.noise_floor_ms is None and info.command != "slot":
         found.add("no_noise_floor", detail=info.noise_floor_reason or "no reason is given")
     if info.synthetic_samples:
         found.add("synthetic_samples", info.synthetic_samples)

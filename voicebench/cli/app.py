@@ -11,7 +11,9 @@ from voicebench.cli import models, samples
 from voicebench.cli.batch import batch
 from voicebench.cli.doctor import doctor
 from voicebench.cli.emulate import emulate
+from voicebench.cli.modes import modes
 from voicebench.cli.report import report
+from voicebench.cli.slot import slot
 from voicebench.errors import ExitStatus
 
 USAGE_PROBLEM: type[typer.BadParameter] = typer.BadParameter.__mro__[1]
@@ -43,7 +45,9 @@ def _root(
 
 
 app.command()(batch)
+app.command()(slot)
 app.command()(report)
+app.command()(modes)
 app.command()(emulate)
 app.command()(doctor)
 app.add_typer(models.app, name="models")

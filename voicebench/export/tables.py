@@ -11,7 +11,7 @@ from voicebench.analysis.report import Report
 from voicebench.analysis.slot_figures import RESIDUAL, RESIDUAL_STACK, SlotFigures
 from voicebench.analysis.statistics import Summary
 from voicebench.export.turn_text import mode_name
-from voicebench.turns.timeline import Stage
+from voicebench.turns.timeline import Anchor, Stage
 
 EMPTY = "–"
 """Stands where a figure does not exist; the JSON says why."""
@@ -78,6 +78,10 @@ def others_cell(entry: ModeReport) -> str:
 
 def tables_of(report: Report) -> tuple[Table, ...]:
     """All tables of the report, in the order in which they are read."""
+    if report.run.command == "slot":
+        from voicebench.export.slot_tables import slot_run_tables
+
+        return slot_run_tables(report)
     return (
         latency_table(report),
         ledger_table(report),
@@ -287,9 +291,11 @@ def headline_lines(report: Report) -> Sequence[str]:
         if floor is not None
         else f"not known: {run.noise_floor_reason or 'no reason is given'}"
     )
-    lines = [f"run {run.id}, {run.started_at}", f"noise floor {noise}"]
+    lines = [f"run {run.id}, {run.started_at}"]
     anchors = {entry.anchor.value for entry in report.modes if entry.anchor is not None}
-    if len(anchors) == 1:
+    if run.command != "slot":
+        lines.append(f"noise floor {noise}")
+    if len(anchors) == 1 and anchors != {Anchor.NONE.value}:
         lines.append(f"end of speech {anchors.pop()}")
     if not report.complete:
         lines.insert(0, "PARTIAL: the run was not finished; every figure is of the turns that were.")

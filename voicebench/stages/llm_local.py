@@ -12,8 +12,8 @@ from voicebench.models.resolve import resolve_llm
 from voicebench.plan.config import Conversation, Settings
 from voicebench.plan.modes import Mode
 from voicebench.plan.registry import Needs, Plugin
-from voicebench.stages.llm import Tap
-from voicebench.stages.llm_openai import ChatSettings, chat_service, make_client
+from voicebench.stages.llm import Asker, Tap
+from voicebench.stages.llm_openai import ChatSettings, chat_asker, chat_service, make_client
 from voicebench.stages.shared import Shared
 
 
@@ -34,17 +34,32 @@ def needs(settings: LlamaSettings) -> Needs:
 
 def build(mode: Mode, settings: LlamaSettings, conversation: Conversation, shared: Shared, tap: Tap) -> Any:
     """Start the server once per run and speak to it through pipecat's OpenAI service."""
+    base_url, client = _server(mode, settings, shared)
+    return chat_service(mode, _chat(base_url), conversation, tap, client)
+
+
+def ask(mode: Mode, settings: LlamaSettings, conversation: Conversation, shared: Shared, tap: Tap) -> Asker:
+    """Start the server once per run and ask it without a pipeline."""
+    base_url, client = _server(mode, settings, shared)
+    return chat_asker(mode, _chat(base_url), conversation, tap, client)
+
+
+def _server(mode: Mode, settings: LlamaSettings, shared: Shared) -> tuple[str, Any]:
+    """The run's server for this model, started the first time: its address and the SDK's client for it."""
     model = settings.model or mode.model
-    base_url, client = shared.get(
+    return shared.get(
         ("llama.cpp", model, settings.threads, settings.context_tokens),
         lambda: _serve(model, settings, shared),
     )
-    chat = ChatSettings(
+
+
+def _chat(base_url: str) -> ChatSettings:
+    """How llama.cpp is spoken to: the same answer each time, the prompt's beginning kept in its cache."""
+    return ChatSettings(
         base_url=base_url,
         tokens_field="max_tokens",
         extra={"temperature": 0.0, "seed": 1, "extra_body": {"cache_prompt": True}},
     )
-    return chat_service(mode, chat, conversation, tap, client)
 
 
 def _serve(model: str, settings: LlamaSettings, shared: Shared) -> tuple[str, Any]:
@@ -68,4 +83,4 @@ def _serve(model: str, settings: LlamaSettings, shared: Shared) -> tuple[str, An
     return base_url, make_client(base_url, key, settings.timeout_s)
 
 
-PLUGIN = Plugin(settings=LlamaSettings, build=build, needs=needs, title="llama.cpp on this machine")
+PLUGIN = Plugin(settings=LlamaSettings, build=build, needs=needs, ask=ask, title="llama.cpp on this machine")

@@ -41,6 +41,8 @@ class Anchor(StrEnum):
     ANNOTATED = "annotated"
     WAVEFORM = "waveform"
     VAD_BACKDATED = "vad_backdated"
+    NONE = "none"
+    """Nobody spoke and nobody was to: instants count from the request, and there is no V2V."""
 
 
 class Stage(StrEnum):

@@ -1,0 +1,253 @@
+"""Run the LLM slot alone: the same prompts to every mode, no audio, no pipeline, one record for each request.
+
+Requests follow one another, the modes in turn, so that a drift of this machine or of the network hits all
+alike and no request shares the line with another. Each mode has a connection of its own that stays open. A
+request that had to open one is *cold*: its record goes to warmup.jsonl, and the request is made again.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+import os
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Protocol
+
+from voicebench import emulated, environment
+from voicebench.models.store import Progress, ensure
+from voicebench.pipeline.contamination import load_between, ticks
+from voicebench.pipeline.lag import LagMeter
+from voicebench.plan.modes import Mode
+from voicebench.plan.plan import PlannedTurn
+from voicebench.plan.prompts import slot_prompts
+from voicebench.slot_plan import SlotPlan, settings_of
+from voicebench.slot_record import Conditions, slot_record
+from voicebench.slot_streams import save_stream
+from voicebench.stages.llm import Asker, Tap
+from voicebench.stages.shared import Shared
+from voicebench.turns.durable import FOLDER_MODE, cannot_write
+from voicebench.turns.journal import JournalWriter
+from voicebench.turns.mode_facts import mode_facts
+from voicebench.turns.records import Outcome, TurnRecord
+from voicebench.turns.run_folder import PlannedEntry, RunFolder
+from voicebench.turns.stream import StreamLog
+from voicebench.turns.timeline import Anchor
+
+COLD_TRIES = 2
+"""So often a request is made again because its connection was new; a server that closes each connection after
+its answer keeps it so, and the record then says it."""
+
+
+class SlotReporter(Protocol):
+    """Is told how a run goes on, for eyes."""
+
+    def opened(self, folder: RunFolder) -> None:
+        """The run's folder is there; from now on it opens at any instant."""
+
+    def phase(self, text: str) -> None:
+        """Something that takes a while begins."""
+
+    def begin(self, turns: int) -> None:
+        """The measured requests begin."""
+
+    def turn(self, record: TurnRecord) -> None:
+        """A measured request is on disk."""
+
+    def cold(self, record: TurnRecord) -> None:
+        """A request on a new connection is on disk, kept apart."""
+
+
+@dataclass(frozen=True)
+class SlotOptions:
+    """How to run, beside what to run."""
+
+    out: Path | None = None
+    offline: bool = False
+    no_text: bool = False
+    request_timeout_s: float = 120.0
+    """A request whose reply has not ended after so long is given up: `timed_out`."""
+    record_streams: Path | None = None
+    """A folder for the recorded streams of completed requests, for the emulator to replay."""
+    emulator_log: Path | None = None
+    """A file for what the emulator wrote when."""
+    environment: Mapping[str, str] = field(default_factory=lambda: dict(os.environ))
+
+
+async def run_slot(
+    plan: SlotPlan, options: SlotOptions, reporter: SlotReporter, progress: Progress | None = None
+) -> RunFolder:
+    """Make all requests. Each is on disk when it is over; the run's folder opens at any instant.
+
+    Raises VoicebenchError where the run cannot begin. A request that fails is a record, and the run goes on.
+    """
+    ensure(plan.model_ids, progress, options.offline)
+    streams = None if options.record_streams is None else _folder(options.record_streams)
+    folder = RunFolder.create(options.out)
+    folder.start([_entry(turn) for turn in plan.turns], **_facts(plan, options))
+    reporter.opened(folder)
+    shared = Shared(log_folder=folder.path, offline=options.offline, environment=dict(options.environment))
+    done = False
+    try:
+        with (
+            folder.journal(no_text=options.no_text) as journal,
+            folder.warmup_journal(no_text=options.no_text) as colds,
+        ):
+            reporter.phase("Starting")
+            modes = await asyncio.to_thread(_start, plan, options, shared)
+            bench = _SlotBench(plan, options, folder, shared, reporter, streams)
+            try:
+                reporter.phase("Warming up")
+                for mode in modes:
+                    await bench.open(mode)
+                await bench.measure(journal, colds)
+                done = True
+            finally:
+                await bench.close()
+    finally:
+        shared.close()
+        folder.finish(complete=done)
+    return folder
+
+
+def _start(plan: SlotPlan, options: SlotOptions, shared: Shared) -> tuple[Mode, ...]:
+    """The modes, the emulated ones at a running emulator, which `shared` ends."""
+    started = emulated.start(plan.modes, plan.config.seed, options.emulator_log)
+    if started is None:
+        return plan.modes
+    shared.on_close(started.stop)
+    return started.modes
+
+
+def _folder(path: Path) -> Path:
+    try:
+        path.mkdir(mode=FOLDER_MODE, parents=True, exist_ok=True)
+    except OSError as error:
+        raise cannot_write(path, error) from error
+    return path
+
+
+def _entry(turn: PlannedTurn) -> PlannedEntry:
+    return PlannedEntry(mode=turn.mode, sample=turn.sample, repeat=turn.repeat, anchor=Anchor.NONE)
+
+
+def _facts(plan: SlotPlan, options: SlotOptions) -> dict[str, Any]:
+    """What `run.json` says of a run beside its requests."""
+    kept = ("name", "budget_ms", "slots_ms", "modes", "own_modes", "seed", "conversation")
+    config = plan.config.model_dump(mode="json", include=set(kept))
+    return {
+        "command": "slot",
+        "config": {
+            **config,
+            "requests": plan.requests,
+            "request_timeout_s": options.request_timeout_s,
+        },
+        "environment": environment.machine(),
+        "versions": environment.versions(),
+        "modes": {mode.id: mode_facts(mode) for mode in plan.modes},
+        "budget_ms": plan.config.budget_ms,
+        "slots_ms": plan.config.slots_ms,
+        "noise_floor_reason": "a slot run has no audio path to calibrate",
+    }
+
+
+class _SlotBench:
+    """One open connection for each mode, and the requests over it."""
+
+    def __init__(
+        self,
+        plan: SlotPlan,
+        options: SlotOptions,
+        folder: RunFolder,
+        shared: Shared,
+        reporter: SlotReporter,
+        streams: Path | None,
+    ) -> None:
+        self._plan = plan
+        self._options = options
+        self._folder = folder
+        self._shared = shared
+        self._reporter = reporter
+        self._streams = streams
+        self._modes = {mode.id: mode for mode in plan.modes}
+        self._prompts = {prompt.id: prompt.text for prompt in slot_prompts()}
+        self._askers: dict[str, Asker] = {}
+        self._taps: dict[str, Tap] = {}
+        self._lag = LagMeter()
+
+    async def open(self, mode: Mode) -> None:
+        """Make what asks this mode, its SDK warmed up by a canned stream. Opens no connection yet."""
+        plugin = self._plan.plugins[mode.id]
+        conversation = self._plan.config.conversation
+        assert plugin.ask is not None
+        tap = self._taps[mode.id] = Tap()
+        self._askers[mode.id] = await asyncio.to_thread(
+            plugin.ask, mode, settings_of(plugin, mode), conversation, self._shared, tap
+        )
+
+    async def measure(self, journal: JournalWriter, colds: JournalWriter) -> None:
+        """Make the planned requests one after the other."""
+        self._lag.start()
+        self._reporter.begin(len(self._plan.turns))
+        with _frozen_heap():
+            for planned in self._plan.turns:
+                for left in reversed(range(COLD_TRIES + 1)):
+                    record, stream = await self._request(planned)
+                    if not (stream.new_connection and left and record.outcome is Outcome.COMPLETED):
+                        break
+                    colds.append(record)
+                    self._reporter.cold(record)
+                journal.append(record)
+                self._reporter.turn(record)
+                if self._streams is not None and record.outcome is Outcome.COMPLETED:
+                    save_stream(self._streams, record, stream, text=not self._options.no_text)
+
+    async def close(self) -> None:
+        """Close all connections."""
+        await self._lag.stop()
+        askers, self._askers = list(self._askers.values()), {}
+        for asker in askers:
+            await asker.close()
+
+    async def _request(self, planned: PlannedTurn) -> tuple[TurnRecord, StreamLog]:
+        """One request and its record; no collection of garbage interrupts it."""
+        asker, tap = self._askers[planned.mode], self._taps[planned.mode]
+        limit = self._options.request_timeout_s
+        given_up: float | None = None
+        before = ticks()
+        self._lag.take()
+        with _no_collection():
+            try:
+                async with asyncio.timeout(limit):
+                    await asker.ask(self._prompts[planned.sample])
+            except TimeoutError:
+                given_up = limit
+        lag = self._lag.take()
+        stream = tap.take()[-1]
+        conditions = Conditions(lag, load_between(before, ticks()), given_up)
+        record = slot_record(self._folder.id, planned, self._modes[planned.mode], stream, conditions)
+        return record, stream
+
+
+@contextmanager
+def _frozen_heap() -> Iterator[None]:
+    """What is loaded now is not looked through again by the garbage collector."""
+    gc.collect()
+    gc.freeze()
+    try:
+        yield
+    finally:
+        gc.unfreeze()
+
+
+@contextmanager
+def _no_collection() -> Iterator[None]:
+    """Collect garbage now and none until the end: a collection would stand as a gap in the stream."""
+    gc.collect()
+    gc.disable()
+    try:
+        yield
+    finally:
+        gc.enable()
