@@ -9,6 +9,8 @@ import typer
 from voicebench import __version__
 from voicebench.cli import models, samples
 from voicebench.cli.batch import batch
+from voicebench.cli.check import check
+from voicebench.cli.compare import compare
 from voicebench.cli.doctor import doctor
 from voicebench.cli.emulate import emulate
 from voicebench.cli.modes import modes
@@ -47,6 +49,8 @@ def _root(
 app.command()(batch)
 app.command()(slot)
 app.command()(report)
+app.command()(compare)
+app.command()(check)
 app.command()(modes)
 app.command()(emulate)
 app.command()(doctor)
