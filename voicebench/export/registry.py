@@ -24,6 +24,7 @@ FORMATS: dict[str, tuple[str, str]] = {
     "json": ("voicebench.export.report_json:export", "json"),
     "csv": ("voicebench.export.csv_rows:export", "csv"),
     "markdown": ("voicebench.export.markdown:export", "md"),
+    "html": ("voicebench.export.html.page:export", "html"),
 }
 """Format to (module:function, suffix of the file). The file is `report.<suffix>`."""
 

@@ -1,0 +1,1 @@
+"""The report as one HTML file: offline, without any request, with its charts drawn as SVG."""

@@ -1,0 +1,95 @@
+"""One self-contained HTML file: verdict, modes, stages, slot, distribution, price, turns, machine."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+from collections.abc import Sequence
+from importlib.resources import files
+from pathlib import Path
+
+from voicebench.analysis.report import Entry, Report
+from voicebench.analysis.verdict import verdict_of
+from voicebench.export.html.embedded import inliner
+from voicebench.export.html.look import looks_of, patterns
+from voicebench.export.html.markup import Safe, raw, tag
+from voicebench.export.html.opening import opening
+from voicebench.export.html.sections import sections
+from voicebench.export.html.waterfalls import Inlined, recording_path
+from voicebench.turns.durable import strict_json
+from voicebench.turns.records import TurnRecord
+
+_IN_SCRIPT = {ord(one): f"\\u{ord(one):04x}" for one in "<>&\u2028\u2029"}
+"""In JSON these stand only within strings, where an escape means the same."""
+
+
+def export(report: Report, records: Sequence[TurnRecord], *, embed_audio: Path | None = None) -> bytes:
+    """The report as one HTML file in UTF-8 that asks nothing of any network.
+
+    Recordings are links relative to the run folder; with `embed_audio`, the run folder itself, they are in
+    the file. One that cannot be read there stays a link.
+    """
+    inlined = None if embed_audio is None else inliner(embed_audio)
+    return page(report, records, inlined).encode()
+
+
+def page(report: Report, records: Sequence[TurnRecord], inlined: Inlined | None = None) -> str:
+    """The whole document."""
+    looks = looks_of(report)
+    verdict = verdict_of(report, records)
+    groups: dict[Entry, list[TurnRecord]] = {}
+    for record in records:
+        groups.setdefault((record.mode, record.anchor), []).append(record)
+    style, script = _asset("styles.css"), _asset("script.js")
+    body = tag(
+        "body",
+        patterns(),
+        tag("a", "To the figures", href="#modes", class_="skip"),
+        opening(report, looks, verdict),
+        tag("main", *sections(report, looks, verdict, groups, inlined)),
+        _data("report-json", report.to_dict()),
+        _data("verdict-json", verdict.to_dict()),
+        tag("script", raw(script)),
+    )
+    audible = any(recording_path(record) for record in records)
+    head = tag(
+        "head",
+        tag("meta", charset="utf-8"),
+        tag("meta", http_equiv="Content-Security-Policy", content=_policy(style, script, audible)),
+        tag("meta", name="viewport", content="width=device-width, initial-scale=1"),
+        tag("meta", name="referrer", content="no-referrer"),
+        tag("meta", name="color-scheme", content="light dark"),
+        tag("link", rel="icon", href="data:,"),
+        tag("title", f"voicebench report {report.run.id}"),
+        tag("style", raw(style)),
+    )
+    return f"<!doctype html>\n{tag('html', head, body, lang='en')}\n"
+
+
+def _asset(name: str) -> str:
+    return files("voicebench.export.html").joinpath(name).read_text("utf-8")
+
+
+def _policy(style: str, script: str, audible: bool) -> str:
+    """Nothing may be loaded or run but this style, this script and, where there are any, the recordings."""
+    rules = [
+        "default-src 'none'",
+        f"style-src '{_hash(style)}'",
+        f"script-src '{_hash(script)}'",
+        "img-src data:",
+        *(["media-src 'self' data:"] if audible else []),
+        "base-uri 'none'",
+        "form-action 'none'",
+    ]
+    return "; ".join(rules)
+
+
+def _hash(content: str) -> str:
+    digest = hashlib.sha256(content.encode()).digest()
+    return f"sha256-{base64.b64encode(digest).decode()}"
+
+
+def _data(name: str, values: object) -> Safe:
+    """Figures for programs: JSON that no browser runs, without a character that could end the element."""
+    content = strict_json(values).decode().translate(_IN_SCRIPT)
+    return tag("script", raw(content), type="application/json", id=name)
