@@ -32,6 +32,7 @@ _SEED_MS = 30.0
 _LEAST_WINDOWS = 3
 _HISS_FROM_HZ = 2300.0
 _CLOSE_DB = 6.0
+_STANDS_OUT = 2.0
 MOST_DOUBT_MS = 100.0
 """An edge that may be further off than this is not certain."""
 _SPANS = (5, 15)
@@ -82,10 +83,10 @@ def noisy_islands(
     runs: list[Run] = []
     for _ in range(_ROUNDS):
         background = local_mean(bands, noise, windows(_REACH_MS))
-        audible = _above_threshold(bands - background, levels, threshold_db)
+        ratio = bands / background
+        audible = _audible(ratio, background, noise, levels, sample_rate, threshold_db)
         if masker is not None:
             audible &= (bands - background).sum(axis=1) > masker
-        ratio = bands / background
         faint = np.zeros(noise.size, dtype=np.bool_)
         clear = np.zeros(noise.size, dtype=np.bool_)
         for span in _SPANS:
@@ -142,29 +143,42 @@ def edge_doubt_ms(bands: Floats, noise: Mask, levels: Levels, sample_rate: int, 
     voice = max(0.0, excess(middle <= _HISS_FROM_HZ))
     unsteady = float(np.std(decibel(smooth(bands.sum(axis=1), windows(100) | 1))[noise]))
     doubt = (
-        15 + hiss * (8 if levels.narrow else 5) + voice * (1 + 8 * min(1.0, max(0.0, unsteady - 0.5) / 1.5))
+        15 + hiss * (20 if levels.narrow else 5) + voice * (1 + 8 * min(1.0, max(0.0, unsteady - 0.5) / 1.5))
     )
     close = levels.split.high - levels.noise_high_db < _CLOSE_DB and unsteady > 1
     return min(300.0, doubt * (1.6 if close else 1.0))
 
 
-def _above_threshold(excess: Floats, levels: Levels, threshold_db: float) -> Mask:
-    """Windows in which what exceeds the background would be above the presence rule's threshold by itself."""
+def _audible(
+    ratio: Floats, background: Floats, noise: Mask, levels: Levels, sample_rate: int, threshold_db: float
+) -> Mask:
+    """Windows in which what stands out of the background would be above the threshold by itself.
+
+    Only bands that clearly stand out are summed: over 25 ms all of them, over 75 ms the high ones, where a
+    hiss shows so late. A narrow line weakens hisses, and so their threshold.
+    """
     least = 10 ** (threshold_db / 10)
-    positive = np.maximum(excess, 0)
-    loud = positive.sum(axis=1) > least
+    high = band_centres(sample_rate) > _HISS_FROM_HZ
+
+    def standing_out(span: int) -> Floats:
+        mean = smooth(ratio, span)
+        clear = mean > 1 + _STANDS_OUT * np.std(mean[noise], axis=0)
+        return np.where(clear, (mean - 1) * background, 0.0)
+
+    short, long = (standing_out(span) for span in _SPANS)
+    hiss = long[:, high].sum(axis=1)
+    there = np.maximum((ratio - 1) * background, 0.0).sum(axis=1) > least
+    audible = there & ((short.sum(axis=1) > least) | (hiss > least))
     if levels.narrow:
-        half = excess.shape[1] // 2
-        low, high = positive[:, :half].sum(axis=1), positive[:, half:].sum(axis=1)
-        loud |= (high > low) & (high > least * 10 ** (-HISS_DB / 10))
-    return np.asarray(loud, dtype=np.bool_)
+        audible |= (hiss > short[:, ~high].sum(axis=1)) & (hiss > least * 10 ** (-HISS_DB / 10))
+    return np.asarray(audible, dtype=np.bool_)
 
 
 def grown(faint: list[Run], clear: Mask, loud: Mask) -> list[Run]:
     """Of the `faint` runs, those that belong to speech.
 
     A group of them (closures of 60 ms bridged) is speech where it is `clear` and `loud` for long enough; a
-    group that is clear but not loud (a final hiss) where it lies within 150 ms of such a one.
+    group that is clear but not loud (a final hiss) where it lies within 200 ms of such a one.
     """
     groups = joined(faint, windows(_CLOSURE_MS))
     need = windows(_SEED_MS)
