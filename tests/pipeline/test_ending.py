@@ -28,6 +28,15 @@ def test_nothing_is_over_while_anything_moves() -> None:
     assert ends(turn(heard_person()[:4], [], NOTHING, asr=asr)) is None
 
 
+def test_an_answer_waits_for_a_transcript_that_is_being_made() -> None:
+    """A reply that came before the last transcript is over when it is known what that would have said."""
+    heard = turn()
+    heard.asr._at_work = 1
+    assert ends(heard, 700) is None
+    heard.asr._at_work = 0
+    assert ends(heard, 700) == "answered"
+
+
 def test_a_clause_that_is_still_being_made_keeps_the_turn_open() -> None:
     """A voice that has a clause and gives nothing yet is slow; where it broke, nothing is owed."""
     waiting = [*heard_person(), event(Kind.TTS_REQUEST, 530, "It is Paris.")]
@@ -36,10 +45,13 @@ def test_a_clause_that_is_still_being_made_keeps_the_turn_open() -> None:
 
 
 def test_an_onset_is_enough_where_only_the_onset_is_asked_for() -> None:
-    """The turn is over at the first sound, not before it is played, though it is already written."""
+    """The turn is over when the first 5 ms of sound have been played: cut there, the sound stays a sound."""
     heard = turn()
     assert ends(heard, 639) is None
-    assert ends(heard, 640) == "answered"
+    assert ends(heard, 644.9) is None
+    assert ends(heard, 645) == "answered"
+    heard.played.flush(at(645))
+    assert heard.attempts()[0].first_audible_ns == at(640)
 
 
 def test_a_clause_must_have_sounded() -> None:
@@ -79,8 +91,8 @@ def test_a_stream_that_failed_ends_the_turn_at_once(status: str) -> None:
     broken = stream(first=None, status=status)  # type: ignore[arg-type]
     assert ends(turn(heard_person(), [broken], NOTHING), 400) == "error"
     partial = stream(status=status)  # type: ignore[arg-type]
-    assert ends(turn(streams=[partial]), 639) is None
-    assert ends(turn(streams=[partial]), 640) == "error"
+    assert ends(turn(streams=[partial]), 644) is None
+    assert ends(turn(streams=[partial]), 645) == "error"
 
 
 @pytest.mark.parametrize("log", [stream(first=None), stream(texts=(" ",)), stream(first=None, tool_calls=1)])

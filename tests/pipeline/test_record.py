@@ -331,6 +331,19 @@ def test_caveats_of_stream_and_clip_are_kept_once() -> None:
     )
 
 
+def test_a_request_without_the_last_segment_is_told() -> None:
+    """Where the turn ended on the transcript of an earlier segment, the model was asked without what was
+    said last: the record says so. A service that streams may have its transcript before the stop."""
+    early = heard_person(vad_stop=250, transcript=100) + spoken()
+    late = event(Kind.TRANSCRIPT, 900, "and the rest")
+    heard = turn([*early, late])
+    assert "asked_before_last_transcript" in record(facts(), heard).caveats
+    heard.asr.by_segment = False
+    assert "asked_before_last_transcript" not in record(facts(), heard).caveats
+    for complete in (turn(early), turn(), turn([*heard_person(), *spoken(), late])):
+        assert "asked_before_last_transcript" not in record(facts(), complete).caveats
+
+
 def test_work_is_summed_by_name_beside_the_stages() -> None:
     """Two transcriptions of a split turn are one figure; the language model's is its whole stream."""
     heard = turn(work=[Work("asr", at(0), at(100)), Work("asr", at(200), at(250)), Work("tts_total", 0, 1)])

@@ -220,6 +220,9 @@ def _caveats(
         late = [e for e in heard.events if e.kind is Kind.TRANSCRIPT and e.at_ns > attempt.turn_end_ns]
         if late and outcome is Outcome.COMPLETED:
             found.append("transcript_after_turn_end")
+        if late and heard.asr.by_segment and (attempt.transcript_ns or 0) < (attempt.vad_stop_ns or 0):
+            # A segment's transcript comes after its stop: the request held those of earlier ones only.
+            found.append("asked_before_last_transcript")
     if "asr_fallback" in heard.notes:
         found.append("asr_fallback")
     return tuple(dict.fromkeys(found))

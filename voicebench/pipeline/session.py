@@ -11,7 +11,8 @@ from numpy.typing import NDArray
 
 from voicebench.audio.file_source import Playback
 from voicebench.audio.played import Played
-from voicebench.clock import NS_PER_S, now_ns
+from voicebench.audio.presence import WINDOW_MS
+from voicebench.clock import NS_PER_MS, NS_PER_S, now_ns
 from voicebench.errors import RunProblem, VoicebenchError
 from voicebench.pipeline import marks
 from voicebench.pipeline.asr_watch import AsrWatch
@@ -253,7 +254,8 @@ def judge(heard: Heard, now: int, hear: Hear) -> str | None:
     for attempt in fresh:
         ending = _judge_attempt(attempt, heard, now, hear)
         if ending is not None:
-            return ending
+            # A transcript that is still being made would tell what the reply did not know.
+            return None if ending == "answered" and heard.asr.running else ending
     speaking = _open_turn(heard.events)
     if speaking and not _unheard(heard):
         return None
@@ -318,7 +320,8 @@ def _cancelled(attempt: Attempt, events: list[Event]) -> bool:
 def _heard_enough(attempt: Attempt, played: Played, now: int, hear: Hear) -> bool:
     """Has as much of the reply sounded as is asked for?"""
     onset = attempt.first_audible_ns
-    if onset is None or now < onset:
+    if onset is None or now < onset + WINDOW_MS * NS_PER_MS:
+        # Before its first window has sounded whole, an interruption would leave no sound of it.
         return False
     if hear == "onset":
         return True

@@ -1,0 +1,85 @@
+"""The local models' own processes and files: what is served, to whom, and what is said where one is wrong."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import httpx2
+import pytest
+
+from tests.processes import gone_within
+from voicebench.errors import BadRequest, ModelFileProblem, RunProblem
+from voicebench.models.resolve import resolve_llm
+from voicebench.stages import asr_whisper, llm_local, tts_piper
+from voicebench.stages.asr_whisper import WhisperSettings
+from voicebench.stages.llm_local import LlamaSettings
+from voicebench.stages.shared import Shared
+from voicebench.stages.tts_piper import PiperSettings
+
+
+@pytest.mark.models
+def test_the_model_server_answers_its_own_run_only(tmp_path: Path) -> None:
+    """The server listens on loopback, refuses who has not the run's key, and is gone when the run closes."""
+    shared = Shared(log_folder=tmp_path)
+    base_url, client = llm_local._serve("smollm2-135m-instruct", LlamaSettings(), shared)
+    assert base_url.startswith("http://127.0.0.1:")
+    question = {"model": "x", "messages": [{"role": "user", "content": "Say yes."}], "max_tokens": 3}
+    refused = httpx2.post(f"{base_url}/chat/completions", json=question)
+    assert refused.status_code == 401
+    key = {"Authorization": f"Bearer {client.api_key}"}
+    answered = httpx2.post(f"{base_url}/chat/completions", json=question, headers=key, timeout=30)
+    assert answered.status_code == 200
+    assert client.api_key not in (tmp_path / "llama.log").read_text("utf-8", "replace")
+    [server] = servers(tmp_path)
+    shared.close()
+    assert gone_within(server, 2.0)
+
+
+def servers(log_folder: Path) -> list[int]:
+    """The processes of this one that write a log into that folder."""
+    import os
+
+    from tests.processes import children_of
+
+    found = []
+    for pid in children_of(os.getpid()):
+        try:
+            if os.readlink(f"/proc/{pid}/fd/2").startswith(str(log_folder)):
+                found.append(pid)
+        except OSError:
+            continue
+    return found
+
+
+@pytest.mark.models
+def test_a_file_that_is_no_model_is_told_with_the_servers_own_words(tmp_path: Path) -> None:
+    """A GGUF that cannot be loaded ends in an error that shows the end of the server's log."""
+    bad = tmp_path / "bad.gguf"
+    bad.write_bytes(b"GGUF" + bytes(100))
+    with pytest.raises(RunProblem) as caught:
+        llm_local._serve(str(bad), LlamaSettings(), Shared(log_folder=tmp_path))
+    assert "did not start" in str(caught.value)
+    assert "\n" in str(caught.value)
+
+
+def test_a_model_that_is_not_there_is_named() -> None:
+    """A path of no file is refused by each stage before anything is started."""
+    with pytest.raises(BadRequest, match=r"absent\.gguf"):
+        resolve_llm("/no/such/absent.gguf")
+    with pytest.raises(BadRequest, match=r"absent\.onnx"):
+        tts_piper.load(PiperSettings(voice="/no/such/absent.onnx"), offline=True)
+
+
+def test_a_damaged_voice_is_told(tmp_path: Path) -> None:
+    """A voice whose files are no voice is refused with its path."""
+    (tmp_path / "v.onnx").write_bytes(b"not a model")
+    (tmp_path / "v.onnx.json").write_text("{}", "utf-8")
+    with pytest.raises(ModelFileProblem, match=r"v\.onnx"):
+        tts_piper.load(PiperSettings(voice=str(tmp_path / "v.onnx")), offline=True)
+
+
+def test_a_damaged_recogniser_is_told(tmp_path: Path) -> None:
+    """A folder that holds no Whisper model is refused with its name."""
+    (tmp_path / "model.bin").write_bytes(b"not a model")
+    with pytest.raises(ModelFileProblem, match="Whisper"):
+        asr_whisper.load(WhisperSettings(model=str(tmp_path)), offline=True)
