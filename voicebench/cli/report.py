@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 if TYPE_CHECKING:
+    from voicebench.analysis.report import Report
     from voicebench.export.run_report import RunReport
 
 DEFAULT_FORMATS = "json"
@@ -28,22 +29,42 @@ def report(
     ] = False,
     verbose: Annotated[bool, typer.Option("--verbose", help="A waterfall for each turn.")] = False,
 ) -> None:
-    """Write a run's report, and print it. A run that was not finished is told as partial."""
+    """Write a run's report, and print it; of several runs also the trend. A run not finished is partial."""
     from voicebench.errors import BadRequest
     from voicebench.export.registry import parse_formats
     from voicebench.export.run_report import report_of, write_report
     from voicebench.turns.run_folder import RunFolder
 
     wanted = parse_formats(formats)
-    if len(run) > 1 and (as_json or out is not None):
-        raise BadRequest(
-            f"{'--json' if as_json else '--out'} takes one run, and {len(run)} are named.",
-            "Report them one by one.",
-        )
+    if len(run) > 1 and out is not None:
+        raise BadRequest(f"--out takes one run, and {len(run)} are named.", "Report them one by one.")
+    told = []
     for folder in run:
         made = report_of(RunFolder.open(folder))
-        show(made, as_json=as_json, verbose=verbose)
+        if len(run) == 1:
+            show(made, as_json=as_json, verbose=verbose)
+        else:
+            _print(made, to_error=as_json, verbose=verbose)
         say_written(write_report(made, wanted, out))
+        told.append(made.report)
+    if len(run) > 1:
+        _show_history(told, as_json=as_json)
+
+
+def _show_history(reports: Sequence[Report], *, as_json: bool) -> None:
+    """Print the trend over several runs; with `as_json` one JSON object of it and of every report."""
+    from rich.console import Console
+
+    from voicebench.analysis.history import history_of
+    from voicebench.export.comparison_tables import history_tables
+    from voicebench.export.comparison_terminal import print_tables
+    from voicebench.turns.durable import strict_json
+
+    history = history_of(reports)
+    print_tables(Console(stderr=as_json, highlight=False), [], history_tables(history))
+    if as_json:
+        whole = {**history.to_dict(), "runs": [report.to_dict() for report in reports]}
+        typer.echo(strict_json(whole, indent=2).decode())
 
 
 def show(made: RunReport, *, as_json: bool, verbose: bool = False) -> None:
@@ -51,20 +72,26 @@ def show(made: RunReport, *, as_json: bool, verbose: bool = False) -> None:
 
     With `as_json`, what is meant for people goes to standard error.
     """
+    from voicebench.export.report_json import export
+
+    _print(made, to_error=as_json, verbose=verbose)
+    if as_json:
+        typer.echo(export(made.report, made.records).decode(), nl=False)
+
+
+def _print(made: RunReport, *, to_error: bool, verbose: bool) -> None:
+    """Print a report's tables, on standard error where standard output is for programs."""
     from rich.console import Console
 
-    from voicebench.export.report_json import export
     from voicebench.export.terminal import print_report, turn_line, waterfall
 
-    console = Console(stderr=as_json, highlight=False)
+    console = Console(stderr=to_error, highlight=False)
     if verbose:
         for record in made.records:
             console.print(turn_line(record), markup=False, soft_wrap=True)
             bars = waterfall(record, made.report.budget_ms, min(console.width, 120))
             console.print(bars, markup=False, soft_wrap=True)
     print_report(made.report, console)
-    if as_json:
-        typer.echo(export(made.report, made.records).decode(), nl=False)
 
 
 def say_written(files: Sequence[Path]) -> None:
