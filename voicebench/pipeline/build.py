@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -11,6 +12,7 @@ from voicebench.plan.config import Config, validated
 from voicebench.plan.modes import Mode
 from voicebench.plan.registry import Plugin
 from voicebench.stages.clauses import aggregator
+from voicebench.stages.early import early_hook
 from voicebench.stages.llm import Tap
 from voicebench.stages.shared import Shared, WorkLog
 from voicebench.stages.vad import build_vad
@@ -67,8 +69,23 @@ class Parts:
     asr: AsrWatch
 
 
-def build(mode: Mode, specs: StageSpecs, config: Config, shared: Shared, work: WorkLog, tap: Tap) -> Parts:
-    """Build the pipeline of one mode. Models are loaded here where `shared` does not hold them yet."""
+Transports = Callable[[int], tuple[Any, Any]]
+"""Makes a pipeline's source and sink, given the rate in Hz of the voice."""
+
+
+def build(
+    mode: Mode,
+    specs: StageSpecs,
+    config: Config,
+    shared: Shared,
+    work: WorkLog,
+    tap: Tap,
+    transports: Transports | None = None,
+) -> Parts:
+    """Build the pipeline of one mode. Models are loaded here where `shared` does not hold them yet.
+
+    Without `transports` it hears recorded clips and plays to a sink without a device.
+    """
     from voicebench.stages.quiet import hush_pipecat
 
     hush_pipecat()
@@ -98,7 +115,7 @@ def build(mode: Mode, specs: StageSpecs, config: Config, shared: Shared, work: W
     strategies = specs.turn.plugin.build(specs.turn.settings, config.vad, work)
     rate = getattr(tts, "native_rate", DEFAULT_RATE)
 
-    source, sink = FileSource(), PlaySink(rate)
+    source, sink = transports(rate) if transports is not None else (FileSource(), PlaySink(rate))
     context = LLMContext()
     pair = LLMContextAggregatorPair(
         context,
@@ -107,7 +124,7 @@ def build(mode: Mode, specs: StageSpecs, config: Config, shared: Shared, work: W
             # The session's own time-out ends a turn; ended earlier here, a late transcript would be lost.
             user_turn_stop_timeout=max(5.0, config.turn_timeout_s),
             empty_user_turn=None,
-            vad_analyzer=build_vad(config.vad),
+            vad_analyzer=build_vad(config.vad, early_hook(config.early, asr, llm, work)),
         ),
     )
     observer = TurnObserver(tts)

@@ -66,6 +66,17 @@ class Clause(Settings):
     most_words: int = Field(6, ge=1, le=50)
 
 
+class Early(Settings):
+    """Work begun before the turn has ended, and dropped where the person goes on."""
+
+    transcribe_after_ms: float | None = Field(None, ge=32.0, le=2000.0)
+    """Transcription begins after so much silence; the detector's stop then only confirms it. None: at the
+    stop. Needs an ASR that works on whole segments on this machine (`whisper`)."""
+    warm_llm: bool = False
+    """The early transcript is read into the local model's prompt cache. Nothing is generated, and no paid
+    model is asked."""
+
+
 class Conversation(Settings):
     """What the model is told, and how long it may answer. Each turn stands alone, without history."""
 
@@ -101,6 +112,7 @@ class Config(Settings):
     turn: PluginSpec = PluginSpec(kind="smart_turn")
     vad: Vad = Vad()
     clause: Clause = Clause()
+    early: Early = Early()
     conversation: Conversation = Conversation()
 
     @model_validator(mode="after")

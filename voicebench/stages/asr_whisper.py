@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Callable
+from dataclasses import dataclass
 from typing import Any, Literal
 
 from pydantic import Field
@@ -80,11 +81,19 @@ def load(settings: WhisperSettings, offline: bool) -> Any:
         ) from error
 
 
+@dataclass
+class EarlyTranscript:
+    """A transcription begun before the turn's end; `dropped` when the person went on speaking."""
+
+    task: asyncio.Task[str] | None = None
+    dropped: bool = False
+
+
 def _service_class() -> Any:
     """The subclass, made when pipecat may be imported."""
     hush_pipecat()
     import numpy as np
-    from pipecat.frames.frames import Frame, TranscriptionFrame
+    from pipecat.frames.frames import Frame, StartFrame, TranscriptionFrame
     from pipecat.services.whisper.stt import WhisperSTTService
     from pipecat.utils.time import time_now_iso8601
 
@@ -95,6 +104,8 @@ def _service_class() -> Any:
             self._shared_model = model
             self._options = settings
             self._work = work
+            self._early: EarlyTranscript | None = None
+            self.on_early_text: Callable[[str], None] = lambda text: None
             super().__init__(
                 trailing_silence_secs=settings.trailing_silence_secs,
                 ttfs_p99_latency=1.0,
@@ -108,15 +119,50 @@ def _service_class() -> Any:
         def _load(self) -> None:
             self._model = self._shared_model
 
-        def _transcribe(self, audio: bytes) -> str:
+        async def start(self, frame: StartFrame) -> None:
+            self._running_loop = asyncio.get_running_loop()
+            await super().start(frame)
+
+        def silence(self) -> None:
+            """The person may have finished: begin to transcribe. May be called from any thread."""
+            self._running_loop.call_soon_threadsafe(self._begin_early)
+
+        def speech(self) -> None:
+            """The person goes on: what was begun is dropped. May be called from any thread."""
+            self._running_loop.call_soon_threadsafe(self._drop_early)
+
+        def _begin_early(self) -> None:
+            self._drop_early()
+            early = EarlyTranscript()
+            audio = bytes(self._audio_buffer) + self._trailing_silence()
+            early.task = self.create_task(self._transcribe_early(audio, early), "early-transcript")
+            self._early = early
+
+        def _drop_early(self) -> None:
+            if self._early is not None:
+                self._early.dropped = True
+                self._early = None
+
+        async def _transcribe_early(self, audio: bytes, early: EarlyTranscript) -> str:
+            text = await asyncio.to_thread(self._transcribe, audio, early)
+            if text and not early.dropped:
+                self.on_early_text(text)
+            return text
+
+        def _transcribe(self, audio: bytes, early: EarlyTranscript | None = None) -> str:
             """Decode one segment; blocks, so it runs in a thread."""
             start = now_ns()
+            try:
+                return self._decode(audio)
+            finally:
+                self._work.add("asr_wasted" if early is not None and early.dropped else "asr", start)
+
+        def _decode(self, audio: bytes) -> str:
             samples = np.frombuffer(audio, dtype=np.int16).astype(np.float32) / 32768.0
             options = self._options
             if options.window == "speech":
                 short = self._on_short_window(samples)
                 if short is not None:
-                    self._work.add("asr", start)
                     return short
             pieces, info = self._shared_model.transcribe(
                 samples,
@@ -127,7 +173,6 @@ def _service_class() -> Any:
                 condition_on_previous_text=False,
             )
             segments = list(pieces)
-            self._work.add("asr", start)
             self._work.note("language", info.language)
             self._work.note("language_probability", float(info.language_probability))
             hottest = max((segment.temperature or 0.0 for segment in segments), default=0.0)
@@ -149,7 +194,11 @@ def _service_class() -> Any:
             return decoded.text if decoded.no_speech_prob < self._options.no_speech_prob else ""
 
         async def run_stt(self, audio: bytes) -> AsyncGenerator[Frame, None]:
-            text = await asyncio.to_thread(self._transcribe, audio)
+            early, self._early = self._early, None
+            if early is not None and early.task is not None:
+                text = await early.task
+            else:
+                text = await asyncio.to_thread(self._transcribe, audio)
             if text:
                 yield TranscriptionFrame(text, self._user_id, time_now_iso8601())
 

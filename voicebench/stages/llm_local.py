@@ -35,7 +35,23 @@ def needs(settings: LlamaSettings) -> Needs:
 def build(mode: Mode, settings: LlamaSettings, conversation: Conversation, shared: Shared, tap: Tap) -> Any:
     """Start the server once per run and speak to it through pipecat's OpenAI service."""
     base_url, client = _server(mode, settings, shared)
-    return chat_service(mode, _chat(base_url), conversation, tap, client)
+    chat = _chat(base_url)
+    service = chat_service(mode, chat, conversation, tap, client)
+
+    async def warm(text: str) -> None:
+        """Read the prompt with the person's words into the server's cache; its one token is thrown away."""
+        await client.chat.completions.create(
+            model=mode.model,
+            messages=[
+                {"role": "system", "content": conversation.system_prompt},
+                {"role": "user", "content": text},
+            ],
+            max_tokens=1,
+            **chat.extra,
+        )
+
+    service.warm = warm
+    return service
 
 
 def ask(mode: Mode, settings: LlamaSettings, conversation: Conversation, shared: Shared, tap: Tap) -> Asker:
@@ -77,6 +93,7 @@ def _serve(model: str, settings: LlamaSettings, shared: Shared) -> tuple[str, An
         name="The local language model's server",
         log=log,
         env={"VOICEBENCH_LLAMA_KEY": key},
+        given_up=shared.closing,
     )
     shared.on_close(server.stop)
     base_url = f"http://127.0.0.1:{int(server.detail)}/v1"
