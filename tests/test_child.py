@@ -8,6 +8,7 @@ import stat
 import subprocess
 import sys
 import textwrap
+import threading
 import time
 from pathlib import Path
 
@@ -171,3 +172,13 @@ def test_ctrl_c_reaches_the_parent_alone() -> None:
     with child.start(code(), name="a server") as server:
         assert os.getpgid(server.pid) != os.getpgid(0)
         assert os.getsid(server.pid) == server.pid
+
+
+def test_a_start_that_is_given_up_ends_at_once() -> None:
+    """A child that is still loading when its run is ended is not waited for, and is gone."""
+    given_up = threading.Event()
+    threading.Timer(0.2, given_up.set).start()
+    start = time.monotonic()
+    with pytest.raises(RunProblem, match="did not start"):
+        child.start(["-c", "import time; time.sleep(600)"], name="A slow server", given_up=given_up)
+    assert time.monotonic() - start < 10

@@ -21,6 +21,8 @@ from typing import IO
 from voicebench.errors import RunProblem
 
 READY = "ready "
+LOOK_S = 0.05
+"""So often it is looked whether a child that is still starting was given up."""
 
 
 def announce(detail: str) -> None:
@@ -97,13 +99,15 @@ def start(
     log: Path | None = None,
     env: Mapping[str, str] | None = None,
     timeout_s: float = 60.0,
+    given_up: threading.Event | None = None,
 ) -> Child:
     """Start `python arguments...` and wait until it announces itself.
 
     Its standard error goes to `log` (0600) or nowhere. The child has a session of its own, so a Ctrl-C in the
     terminal reaches the parent alone, which then ends the child in order.
 
-    Raises RunProblem where it ends or stays silent for `timeout_s`; the text holds the end of its log.
+    Raises RunProblem where it ends, stays silent for `timeout_s`, or `given_up` is set meanwhile by another
+    thread; the text holds the end of its log.
     """
     error_sink: IO[bytes] | int = subprocess.DEVNULL
     if log is not None:
@@ -122,7 +126,7 @@ def start(
             error_sink.close()
     child = Child(process, "", name)
     try:
-        line = _first_line(process, timeout_s)
+        line = _first_line(process, timeout_s, given_up or threading.Event())
     except BaseException:
         child.stop(0)
         raise
@@ -133,15 +137,18 @@ def start(
     return child
 
 
-def _first_line(process: subprocess.Popen[bytes], timeout_s: float) -> str | None:
-    """The announcement, skipping whatever a library prints before it; None at the end or the time-out."""
+def _first_line(process: subprocess.Popen[bytes], timeout_s: float, given_up: threading.Event) -> str | None:
+    """The announcement, skipping whatever a library prints before it.
+
+    None where the child ends, the time is over, or it was given up.
+    """
     assert process.stdout is not None
     deadline = time.monotonic() + timeout_s
     handle = process.stdout.fileno()
     collected = b""
-    while (left := deadline - time.monotonic()) > 0:
-        if not select.select([handle], [], [], left)[0]:
-            break
+    while (left := deadline - time.monotonic()) > 0 and not given_up.is_set():
+        if not select.select([handle], [], [], min(left, LOOK_S))[0]:
+            continue
         block = os.read(handle, 4096)
         if not block:
             break

@@ -106,16 +106,26 @@ class Session:
         runner = WorkerRunner(handle_sigint=False, handle_sigterm=False)
         await runner.add_workers(parts.worker)
         self._runner = asyncio.create_task(runner.run(), name=f"session {self.mode.id}")
-        waiting = asyncio.create_task(started.wait())
-        await asyncio.wait(
-            {waiting, self._runner}, timeout=START_TIMEOUT_S, return_when=asyncio.FIRST_COMPLETED
-        )
-        self.healthy = started.is_set()
-        waiting.cancel()
-        if not self.healthy:
+        try:
+            await self._started(started)
+        except BaseException:
             await self.close()
-            raise RunProblem(f"The pipeline of the mode {self.mode.id} did not start.")
+            raise
+        self.healthy = True
         self._lag.start()
+
+    async def _started(self, started: asyncio.Event) -> None:
+        """Wait until the pipeline runs. Raises RunProblem where it ends first, or does not begin in time."""
+        assert self._runner is not None
+        waiting = asyncio.create_task(started.wait())
+        try:
+            await asyncio.wait(
+                {waiting, self._runner}, timeout=START_TIMEOUT_S, return_when=asyncio.FIRST_COMPLETED
+            )
+        finally:
+            waiting.cancel()
+        if not started.is_set():
+            raise RunProblem(f"The pipeline of the mode {self.mode.id} did not start.")
 
     async def _build(self) -> Parts:
         """The pipeline, built in a thread, since models may have to be loaded."""

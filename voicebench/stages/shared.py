@@ -63,10 +63,11 @@ class Shared:
     offline: bool = False
     environment: dict[str, str] = field(default_factory=dict)
     """Where keys are looked up."""
+    closing: threading.Event = field(default_factory=threading.Event)
+    """Set when the run is being ended: whoever still waits for something to start gives it up."""
     _made: dict[tuple[Any, ...], Any] = field(default_factory=dict)
     _stack: ExitStack = field(default_factory=ExitStack)
     _lock: threading.RLock = field(default_factory=threading.RLock)
-    _closed: bool = False
 
     def get(self, key: tuple[Any, ...], make: Callable[[], Made]) -> Made:
         """What was made for `key`, making it the first time.
@@ -75,7 +76,7 @@ class Shared:
         must start nothing that nobody would end.
         """
         with self._lock:
-            if self._closed:
+            if self.closing.is_set():
                 raise RunProblem("The run is over: nothing more is loaded for it.")
             if key not in self._made:
                 self._made[key] = make()
@@ -85,14 +86,14 @@ class Shared:
     def on_close(self, action: Callable[[], object]) -> None:
         """Do this at `close`, last one first; after `close` at once."""
         with self._lock:
-            if not self._closed:
+            if not self.closing.is_set():
                 self._stack.callback(action)
                 return
         action()
 
     def close(self) -> None:
         """End what was started. Safe to call twice."""
+        self.closing.set()
         with self._lock:
-            self._closed = True
             self._stack.close()
             self._made.clear()
