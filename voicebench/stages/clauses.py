@@ -15,7 +15,7 @@ from voicebench.plan.config import Clause
 from voicebench.stages.quiet import hush_pipecat
 
 _ABBREVIATION = re.compile(r"(?:^|\s)(?:[A-Za-z]|Mr|Mrs|Ms|Dr|Prof|St|vs|etc|e\.g|i\.e|No|approx)\.$")
-_BREAK = re.compile(r"[,;:.!?…—](?=[\"')\]]*$)")
+_BREAK = re.compile(r"[,;:.!?…—][\"'”’)\]]*(?=\s|$)")
 
 
 def ready(text: str, settings: Clause) -> int | None:
@@ -26,22 +26,25 @@ def ready(text: str, settings: Clause) -> int | None:
     """
     if settings.rule == "sentence":
         return None
-    stripped = text.rstrip()
-    words = stripped.split()
-    if len(words) >= settings.least_words:
-        found = _BREAK.search(stripped)
-        if found is not None and (text != stripped or not _could_go_on(stripped[: found.end()])):
-            return len(stripped)
+    for found in _BREAK.finditer(text):
+        piece = text[: found.end()]
+        open_end = found.end() == len(text)
+        if len(piece.split()) >= settings.least_words and not _goes_on(piece, open_end):
+            return len(piece)
+    words = text.split()
     if settings.rule == "words" and len(words) > settings.most_words:
-        return len(_first_words(stripped, settings.most_words))
+        return len(_first_words(text, settings.most_words))
     return None
 
 
-def _could_go_on(text: str) -> bool:
-    """Might the break at the end of `text` be part of a number or an abbreviation?"""
-    if text[-1] in ",.:" and len(text) > 1 and text[-2].isdigit():
+def _goes_on(piece: str, open_end: bool) -> bool:
+    """Is the mark at the end of `piece` no break: part of an abbreviation, or perhaps of a number?
+
+    `open_end`: nothing has come after it yet.
+    """
+    if _ABBREVIATION.search(piece) is not None:
         return True
-    return text[-1] == "." and _ABBREVIATION.search(text) is not None
+    return open_end and piece[-1] in ",.:" and len(piece) > 1 and piece[-2].isdigit()
 
 
 def _first_words(text: str, count: int) -> str:

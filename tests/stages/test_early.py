@@ -1,0 +1,88 @@
+"""Transcription that begins at the first silence, and is dropped where the person goes on."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from voicebench.audio.manifest import load_manifest
+from voicebench.audio.prepare import prepare
+from voicebench.errors import BadRequest
+from voicebench.pipeline.build import resolve
+from voicebench.pipeline.observer import Kind
+from voicebench.pipeline.session import Session
+from voicebench.plan.config import Config, Early, Vad
+from voicebench.plan.modes import Mode
+from voicebench.stages.early import early_hook
+from voicebench.stages.shared import Shared, WorkLog
+from voicebench.stages.vad import SilenceHook, build_vad
+
+SAMPLES = Path(__file__).parents[2] / "audio_samples"
+
+
+async def test_a_silence_is_told_once_before_the_stop_and_revoked_by_speech() -> None:
+    """The detector tells of a silence before its stop, once, and says so when speech goes on."""
+    told: list[str] = []
+    hook = SilenceHook(90.0, lambda: told.append("silence"), lambda: told.append("speech"))
+    vad = build_vad(Vad(kind="energy", start_secs=0.05, stop_secs=0.3), hook)
+    vad.set_sample_rate(16_000)
+    loud = (np.sin(np.arange(320) * 0.3) * 9000).astype(np.int16).tobytes()
+    quiet = bytes(640)
+
+    async def hear(piece: bytes, milliseconds: int) -> None:
+        for _ in range(milliseconds // 20):
+            await vad.analyze_audio(piece)
+
+    await hear(loud, 200)
+    await hear(quiet, 80)
+    assert told == []
+    await hear(quiet, 100)
+    assert told == ["silence"]
+    await hear(loud, 60)
+    assert told == ["silence", "speech"]
+    await hear(quiet, 400)
+    assert told == ["silence", "speech", "silence"]
+    await vad.cleanup()
+
+
+def test_an_asr_that_cannot_drop_what_it_began_is_refused() -> None:
+    """Early transcription with a service that cannot revoke it is refused with what to do."""
+    with pytest.raises(BadRequest, match="whisper"):
+        early_hook(Early(transcribe_after_ms=96), object(), object(), WorkLog())
+    assert early_hook(Early(), object(), object(), WorkLog()) is None
+
+
+@pytest.mark.models
+async def test_early_transcripts_say_the_same_and_the_dropped_ones_are_counted() -> None:
+    """With a pause inside, the early transcript of the first part is dropped or confirmed, never doubled."""
+    mode = Mode(id="m", kind="emulated", provider="x", api="scripted", model="scripted")
+    config = Config.model_validate(
+        {
+            "modes": ["m"],
+            "own_modes": [mode],
+            "asr": {"kind": "whisper", "window": "speech", "cpu_threads": 1},
+            "tts": {"kind": "tone"},
+            "turn": {"kind": "vad"},
+            "vad": {"stop_secs": 0.5},
+            "early": {"transcribe_after_ms": 96},
+            "hear": "onset",
+        }
+    )
+    shared = Shared(offline=True)
+    session = Session(mode, resolve(config, [mode], "test"), config, shared)
+    await session.open()
+    try:
+        sample = next(one for one in load_manifest(SAMPLES) if one.id == "capital-of-france")
+        clip = prepare(sample)
+        heard = await session.turn(clip.pcm, clip.speech_end_s, True)
+    finally:
+        await session.close()
+        shared.close()
+    words = " ".join(event.text for event in heard.events if event.kind is Kind.TRANSCRIPT)
+    assert "capital" in words
+    assert words.lower().count("france") == 1
+    stop = next(event.at_ns for event in reversed(heard.events) if event.kind is Kind.VAD_STOP)
+    done = [work for work in heard.work if work.name == "asr"]
+    assert done[-1].start_ns < stop
