@@ -52,14 +52,16 @@ def plain() -> Config:
 
 
 def ours() -> Config:
-    """voicebench's tuned stack."""
-    return load_config(CONFIGS / "fast.yaml")
+    """voicebench's own stack, early work included."""
+    return load_config(CONFIGS / "speculative.yaml")
 
 
 OFF: dict[str, dict[str, Any]] = {
     "window off": {"asr": {"window": "full", "beam_size": 1}},
     "asr 2 threads": {"asr": {"cpu_threads": 2}},
     "clause off": {"clause": {"rule": "sentence"}},
+    "early off": {"early": {"transcribe_after_ms": None, "warm_llm": False}},
+    "warm off": {"early": {"warm_llm": False}},
     "trim off": {"tts": {"trim_leading_silence": False}},
     "tts 1 thread": {"tts": {"threads": 1}},
     "smart turn on": {"turn": {"kind": "smart_turn", "silence_secs": 3.0}},
