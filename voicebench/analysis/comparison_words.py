@@ -31,7 +31,7 @@ WORDS: Mapping[str, str] = {
     "not_comparable": "Left out: {detail}.",
     "unpaired_a": "Turns of A without a partner in B, left out: {count}.",
     "unpaired_b": "Turns of B without a partner in A, left out: {count}.",
-    "not_counted": "Pairs that are in no latency figure, as one of the two turns was not completed, is kept "
+    "not_counted": "Pairs that are in no V2V figure, as one of the two turns was not completed, is kept "
     "out by a flag or has no latency: {count}. The share within the budget counts failures as misses.",
     "different_models": "Different models answered: {detail}.",
     "emulated": "Emulated figures: a published speed replayed by a server on the machine of the run.",
@@ -54,7 +54,7 @@ def find_comparison_caveats(
     a: Side, b: Side, found: Pairings, compared: Sequence[ModeComparison]
 ) -> Iterator[Caveat]:
     """The caveats of a comparison: first those of the runs, then those of each mode."""
-    if a.info.id == b.info.id:
+    if a.info.id == b.info.id and any(entry.mode_a == entry.mode_b for entry in compared):
         yield _told("same_run")
     if a.not_run:
         yield _told("partial_run_a", a.not_run)
