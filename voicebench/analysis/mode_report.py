@@ -104,6 +104,10 @@ class ModeReport:
     """Different samples behind V2V."""
     warmup: tuple[float, ...]
     """V2V of the warm-up turns, in order; in no other figure."""
+    cold_ttfat: Summary
+    """First text of the requests apart from the measured ones that opened a connection."""
+    cold_connect: Summary
+    """How long opening it took them, in ms."""
 
 
 class _Counted:
@@ -164,6 +168,8 @@ def build_mode(
     `not_run` counts planned turns without a record; `stack_ms` is what the stack leaves any mode.
     """
     counted = _Counted(records)
+    apart = list(warmup)
+    cold = [record for record in apart if record.new_connection and record.outcome is Outcome.COMPLETED]
     first = records[0] if records else None
     kind = first.mode_kind if first else facts.kind
     v2v = counted.over(lambda record: record.voice_to_voice_ms)
@@ -223,10 +229,18 @@ def build_mode(
         samples=len({record.sample for record in counted.records if record.voice_to_voice_ms is not None}),
         warmup=tuple(
             record.voice_to_voice_ms
-            for record in warmup
+            for record in apart
             if record.outcome is Outcome.COMPLETED and record.voice_to_voice_ms is not None
         ),
+        cold_ttfat=_over(cold, partial(_between, Mark.LLM_REQUEST, Mark.LLM_FIRST_TEXT)),
+        cold_connect=_over(cold, lambda record: record.connect_ms),
     )
+
+
+def _over(records: Sequence[TurnRecord], value: Callable[[TurnRecord], float | None]) -> Summary:
+    """The summary of one value over records that stand apart from the measured ones."""
+    found = [one for record in records if (one := value(record)) is not None]
+    return summarize(found, len(records) - len(found))
 
 
 def _stage(stage: Stage, record: TurnRecord) -> float | None:

@@ -52,6 +52,10 @@ def plain_mode(entry: ModeReport) -> dict[str, Any]:
         "pipecat_ms": _summaries(entry.pipecat),
         "samples": entry.samples,
         "warmup_voice_to_voice_ms": list(entry.warmup),
+        "cold_connections": {
+            "ttfat_ms": entry.cold_ttfat.to_dict(),
+            "connect_ms": entry.cold_connect.to_dict(),
+        },
         "reasons": reasons_of(entry),
     }
 

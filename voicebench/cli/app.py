@@ -13,6 +13,7 @@ from voicebench.cli.check import check
 from voicebench.cli.compare import compare
 from voicebench.cli.doctor import doctor
 from voicebench.cli.emulate import emulate
+from voicebench.cli.live import live
 from voicebench.cli.modes import modes
 from voicebench.cli.report import report
 from voicebench.cli.slot import slot
@@ -47,6 +48,7 @@ def _root(
 
 
 app.command()(batch)
+app.command()(live)
 app.command()(slot)
 app.command()(report)
 app.command()(compare)

@@ -61,9 +61,9 @@ def _print(found: list[Mode]) -> None:
     from voicebench.export.texts import one_line
 
     table = Table(box=box.SIMPLE_HEAD, padding=(0, 1, 0, 0), pad_edge=False, show_edge=False)
-    for title in ("mode", "status"):
-        table.add_column(title, overflow="fold")
-    for title in ("tok/s", "first token (ms)", "USD in / out per Mtok", "quality"):
+    table.add_column("mode", no_wrap=True)
+    table.add_column("status", no_wrap=True)
+    for title in ("tok/s", "TTFT ms", "USD in / out", "quality"):
         table.add_column(title, justify="right")
     for mode in found:
         cells = (mode.id, _status(mode), _figure(mode.decode_rate_tok_s), _figure(mode.ttft_ms), _price(mode))
@@ -72,8 +72,9 @@ def _print(found: list[Mode]) -> None:
     console.print(table)
     console.print(
         Text(
-            "\n~ assumed: nobody published it. – not known. quality: Terminal-Bench 2.0 in per cent.\n"
-            "Sources, dates, context windows and notes: voicebench modes --json"
+            "\nTTFT: time to first token. USD: per million tokens. quality: Terminal-Bench 2.0 in per cent.\n"
+            "~ assumed, as nobody published it. – not known.\n"
+            "Sources, dates, context windows and notes: voicebench modes --json\n"
         )
     )
     notes = [(mode, note) for mode in found if (note := _note(mode))]

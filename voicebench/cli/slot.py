@@ -55,7 +55,7 @@ def slot(
     """Ask each mode for long answers and count what it gets out in the slot."""
     import asyncio
 
-    from voicebench.cli.slot_result import show_slot_run
+    from voicebench.cli.result import show_run
     from voicebench.cli.slot_screen import SlotScreen
     from voicebench.plan.prompts import slot_system_prompt
     from voicebench.slot_plan import make_slot_plan, slot_config
@@ -89,7 +89,7 @@ def slot(
         interrupted = True
     if screen.folder is None:
         raise typer.Exit(ExitStatus.INTERRUPTED)
-    show_slot_run(screen.folder, as_json=as_json)
+    show_run(screen.folder, as_json=as_json)
     if interrupted:
         raise typer.Exit(ExitStatus.INTERRUPTED)
     raise typer.Exit(ExitStatus.TURNS_FAILED if screen.wrong else ExitStatus.DONE)

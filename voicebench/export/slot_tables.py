@@ -76,6 +76,7 @@ def pace_table(report: Report) -> Table:
             "first token",
             "first text",
             "p95",
+            "cold",
             "decode (tok/s)",
             "delta gap p50",
             "p99",
@@ -89,6 +90,7 @@ def pace_table(report: Report) -> Table:
                 number(entry.ttft.p50),
                 number(entry.ttfat.p50),
                 _high(entry.ttfat),
+                number(entry.cold_ttfat.p50),
                 number(entry.decode_rate.p50, 1),
                 number(entry.gaps.p50, 1),
                 number(entry.gaps.p99, 1),
@@ -97,7 +99,8 @@ def pace_table(report: Report) -> Table:
             )
             for entry in report.modes
         ),
-        note="On connections that were open. p95 is that of the first text, below n = 20 its maximum.",
+        note="On connections that were open. p95 is that of the first text, below n = 20 its maximum. cold: "
+        "first text of requests that had to open a connection, which are in no other figure.",
         optional=("first token",),
     )
 

@@ -82,6 +82,7 @@ def _tapped(service_class: type[Any], tap: Tap, options: dict[str, Any]) -> type
         """
 
         _log: StreamLog | None = None
+        _sent: dict[str, Any] | None = None
 
         async def _process_context(self, context: Any) -> None:
             try:
@@ -113,7 +114,7 @@ def _tapped(service_class: type[Any], tap: Tap, options: dict[str, Any]) -> type
 
         async def _ws_send(self, message: dict[str, Any]) -> None:
             if self._log is not None and message.get("type") == "response.create":
-                self._log.asked = asked_options(message)
+                self._log.asked, self._sent = asked_options(message), message
             await super()._ws_send(message)
 
         async def _ws_recv(self) -> Any:
@@ -133,7 +134,11 @@ def _tapped(service_class: type[Any], tap: Tap, options: dict[str, Any]) -> type
                 last.end_ns, last.status, last.detail = now_ns(), "failed", str(error_of(event)["code"])
                 return event
             _take(tap, log, event)
-            return event
+            if log.running or self._sent is None or not await _again(tap, log):
+                return event
+            await super()._ensure_connected()
+            await super()._ws_send(self._sent)
+            return await self._ws_recv()
 
     Tapped.__name__ = Tapped.__qualname__ = service_class.__name__
     return Tapped
@@ -148,15 +153,23 @@ def _take(tap: Tap, log: StreamLog, event: Any) -> None:
         tap.ended(log)
 
 
+async def _again(tap: Tap, log: StreamLog) -> bool:
+    """Is the request to be sent again, after an error event? The wait for it is over then."""
+    try:
+        return await tap.again(log)
+    except BaseException as cancelled:
+        tap.failed(log, cancelled)
+        raise
+
+
 def _closed(tap: Tap, log: StreamLog, closed: Exception) -> None:
     """The socket closed before the terminal event."""
     from websockets.exceptions import ConnectionClosedOK
 
     if isinstance(closed, ConnectionClosedOK) or log.first_token_ns is not None:
-        log.detail = ""
         tap.ended(log)
     else:
-        tap.failed(log, closed)
+        tap.failed(log, ConnectionError(str(closed)))
 
 
 class SocketAsker:
@@ -179,6 +192,8 @@ class SocketAsker:
             await self._socket.send({"type": "response.create", **request})
             while log.running:
                 _take(self._tap, log, json.loads(await self._socket.recv_bytes()))
+                if not log.running and log.status != "ok" and await _again(self._tap, log):
+                    await self._socket.send({"type": "response.create", **request})
             clean = log.status == "ok"
         except asyncio.CancelledError as error:
             self._tap.failed(log, error)

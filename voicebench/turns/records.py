@@ -154,6 +154,12 @@ class TurnRecord(Frozen):
     """Was a connection opened for the request? None: not seen."""
     connect_ms: float | None = None
     """How long opening it took: name look-up, TCP and TLS. None for a connection that was open."""
+    barge_in_ms: float | None = None
+    """From the person's first sound over the agent to the agent's last; None: nobody spoke over it."""
+    uncertainty_ms: float | None = None
+    """By how much V2V may be off for what the sound devices' clocks leave open; None: no device was used."""
+    anchor_detail: str | None = None
+    """How `speech_end` was found beyond what its anchor says; None: nothing to add."""
     cutoffs: int = 0
     """Turn ends that were committed before the person had stopped."""
     wer: Wer | None = None
