@@ -267,7 +267,6 @@ def check_left(out: Path, at_least: int) -> None:
     assert len(reading.records) < TURNS
     assert reading.problems == ()
     assert reading.torn_lines <= 1
-    assert {one.outcome for one in reading.records} == {Outcome.COMPLETED}
 
 
 def test_a_run_that_is_killed_keeps_every_finished_turn(tmp_path: Path) -> None:

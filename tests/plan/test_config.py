@@ -8,7 +8,7 @@ import pytest
 from pydantic import ValidationError
 
 from voicebench.errors import BadRequest, ExitStatus
-from voicebench.plan.config import Config, PluginSpec, Vad, load_config, validated
+from voicebench.plan.config import Config, Vad, load_config, validated
 from voicebench.plan.modes import find_mode
 
 A_MODE = "own_modes:\n- {id: a, kind: live, provider: x, api: y, model: z, "
@@ -188,17 +188,6 @@ def test_an_alias_is_offered_as_it_is_written_in_a_file() -> None:
         validated(ServiceSettings, {"clas": "a.B"}, "here")
     assert "Did you mean 'class'?" in str(caught.value)
     assert "class_name" not in str(caught.value)
-
-
-def test_the_default_file_says_what_the_defaults_are() -> None:
-    """configs/default.yaml and a run without any file are the same run."""
-    file = Path(__file__).parents[2] / "configs" / "default.yaml"
-    loaded, built_in = load_config(file), Config()
-    plugins = {"asr", "tts", "turn"}
-    assert loaded.model_dump(exclude=plugins) == built_in.model_dump(exclude=plugins)
-    for point in sorted(plugins):
-        written: PluginSpec = getattr(loaded, point)
-        assert written.kind == getattr(built_in, point).kind
 
 
 def test_an_unknown_mode_names_the_known_ones() -> None:
