@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from voicebench.emulator import faults
 from voicebench.emulator.process import EmulatorProcess
 from voicebench.emulator.process import start as start_process
 from voicebench.emulator.timing import TimingScript
@@ -51,15 +52,18 @@ def placed(modes: Sequence[Mode], port: int = 0) -> tuple[Mode, ...]:
 
 
 def _placed(mode: Mode, port: int) -> Mode:
-    here: dict[str, Any] = {"base_url": f"http://127.0.0.1:{port}{PATHS[mode.api]}", "model": mode.id}
+    fault = mode.emulation.get("fault")
+    model = f"{mode.id}!{fault}" if fault else mode.id
+    here: dict[str, Any] = {"base_url": f"http://127.0.0.1:{port}{PATHS[mode.api]}", "model": model}
     return mode.model_copy(update={"settings": {**mode.settings, **here}})
 
 
 def script_of(mode: Mode) -> TimingScript:
     """How the emulator answers as this mode: at its published rate, after its time to first token.
 
-    `emulation` adds or replaces fields of the timing script. Raises BadRequest where rate or time to first
-    token are not known and no recorded stream stands in, and for a field that the script does not have.
+    `emulation` adds or replaces fields of the timing script; its `fault` is planted in every reply. Raises
+    BadRequest where rate or time to first token are not known and no recorded stream stands in, and for a
+    field or a fault that there is none of.
     """
     fields: dict[str, Any] = {
         "name": mode.id,
@@ -79,8 +83,10 @@ def script_of(mode: Mode) -> TimingScript:
             "headers_ms": first.value * HEADERS_SHARE,
             "preamble_ms": first.value * PREAMBLE_SHARE,
         }
+    own = {name: value for name, value in mode.emulation.items() if name != "fault"}
     try:
-        return TimingScript.from_dict({**fields, **mode.emulation}, Path.cwd())
+        faults.parse(str(mode.emulation.get("fault") or ""))
+        return TimingScript.from_dict({**fields, **own}, Path.cwd())
     except BadRequest as problem:
         raise BadRequest(f"mode {mode.id}, emulation: {problem.what}", problem.remedy) from None
 

@@ -27,6 +27,7 @@ from voicebench.slot_plan import SlotPlan, settings_of
 from voicebench.slot_record import Conditions, slot_record
 from voicebench.slot_streams import save_stream
 from voicebench.stages.llm import Asker, Tap
+from voicebench.stages.retries import Retry
 from voicebench.stages.shared import Shared
 from voicebench.turns.durable import FOLDER_MODE, cannot_write
 from voicebench.turns.journal import JournalWriter
@@ -183,6 +184,7 @@ class _SlotBench:
         conversation = self._plan.config.conversation
         assert plugin.ask is not None
         tap = self._taps[mode.id] = Tap()
+        tap.retry = Retry(mode.attempts, self._plan.config.longest_retry_wait_s)
         self._askers[mode.id] = await asyncio.to_thread(
             plugin.ask, mode, settings_of(plugin, mode), conversation, self._shared, tap
         )

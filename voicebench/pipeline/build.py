@@ -14,6 +14,7 @@ from voicebench.plan.registry import Plugin
 from voicebench.stages.clauses import aggregator
 from voicebench.stages.early import early_hook
 from voicebench.stages.llm import Tap
+from voicebench.stages.retries import Retry
 from voicebench.stages.shared import Shared, WorkLog
 from voicebench.stages.vad import build_vad
 
@@ -103,6 +104,7 @@ def build(
     from voicebench.pipeline.observer import MonotonicClock, TurnObserver
 
     llm_stage = specs.llm[mode.id]
+    tap.retry = Retry(mode.attempts, config.longest_retry_wait_s)
     asr = specs.asr.plugin.build(specs.asr.settings, shared, work)
     asr_watch = AsrWatch()
     asr_watch.watch(asr)

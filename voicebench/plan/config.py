@@ -11,7 +11,7 @@ import yaml
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
 from voicebench.errors import BadRequest
-from voicebench.plan.modes import Mode
+from voicebench.plan.modes import Mode, find_mode
 
 Model = TypeVar("Model", bound=BaseModel)
 
@@ -96,6 +96,10 @@ class Config(Settings):
     own_modes: tuple[Mode, ...] = ()
     samples_per_mode: dict[str, Annotated[int, Field(ge=0)]] = Field(default_factory=dict)
     """At most so many samples for this mode; without an entry all of them."""
+    attempts_per_mode: dict[str, Annotated[int, Field(ge=1, le=10)]] = Field(default_factory=dict)
+    """At most so many calls for one request of this mode, in place of the mode's own `attempts`."""
+    longest_retry_wait_s: float = Field(5.0, ge=0, le=600)
+    """Where a provider asks for a longer wait before the next attempt, there is none."""
     repeats: int = Field(1, ge=1)
     seed: int = 7
     """Orders the turns and seeds whatever is drawn."""
@@ -127,8 +131,15 @@ class Config(Settings):
 
     @property
     def own(self) -> dict[str, Mode]:
-        """The config's own modes by id."""
-        return {mode.id: mode for mode in self.own_modes}
+        """The modes that the config makes or changes, by id: they go before the catalogue's.
+
+        Raises BadRequest where it names one that there is none of.
+        """
+        found = {mode.id: mode for mode in self.own_modes}
+        for mode_id, attempts in self.attempts_per_mode.items():
+            row = find_mode(mode_id, found, "attempts_per_mode")
+            found[mode_id] = row.model_copy(update={"attempts": attempts})
+        return found
 
 
 def load_config(path: Path) -> Config:

@@ -66,7 +66,8 @@ class Mode(BaseModel):
     """The vocabulary that cuts this model's text into its own tokens; None where none is at hand."""
     emulation: dict[str, Any] = Field(default_factory=dict)
     """For an emulated mode: fields of the emulator's timing script beside rate and time to first token, e.g.
-    jitter_ms, tokens_per_event, or `replay`, the file of a recorded stream."""
+    jitter_ms, tokens_per_event, or `replay`, the file of a recorded stream. `fault` plants one of the
+    emulator's faults in every reply."""
     price: Price | None = None
     decode_rate_tok_s: Published | None = None
     """Output tokens a second once text flows."""
@@ -81,6 +82,9 @@ class Mode(BaseModel):
     date: str = ""
     status: Status = "available"
     status_note: str = ""
+    attempts: int = Field(1, ge=1, le=10)
+    """Calls for one request, at most: where the provider is busy or the connection breaks before any text, it
+    is asked again. 1: no retry. A turn that needed more than one stays out of the medians."""
     sibling: str | None = None
     """The standard mode that this one is the fast form of."""
     emulated_as: str | None = None

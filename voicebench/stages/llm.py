@@ -7,12 +7,14 @@ measured alike. It records and passes on; it changes nothing.
 from __future__ import annotations
 
 import asyncio
+import contextlib
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from typing import Any, Protocol
 
 from voicebench.clock import now_ns
 from voicebench.stages.llm_http import CURRENT
 from voicebench.stages.llm_keys import redact
+from voicebench.stages.retries import Retry, begin_again, retry_after_s
 from voicebench.turns.stream import AttemptLog, StreamLog, StreamStatus
 
 Reader = Callable[[StreamLog, Any, int], None]
@@ -41,6 +43,7 @@ class Tap:
 
     def __init__(self) -> None:
         self.streams: list[StreamLog] = []
+        self.retry = Retry()
         self.on_change: Callable[[], None] = lambda: None
         """Called when a stream begins, gets its first text, or ends."""
 
@@ -66,20 +69,49 @@ class Tap:
             if not request.get("stream", False):
                 return await create(**request)
             log = self.begin(str(request.get("model", "")), asked(request))
-            current = CURRENT.set(log)
-            try:
-                stream = await create(**request)
-            except BaseException as error:
-                self.failed(log, error)
-                raise
-            finally:
-                CURRENT.reset(current)
-            log.request_id = request_id_of(stream)
-            if opened is not None:
-                opened(stream, log)
-            return TappedStream(stream, log, reader, self)
+
+            async def call() -> Any:
+                current = CURRENT.set(log)
+                try:
+                    stream = await create(**request)
+                finally:
+                    CURRENT.reset(current)
+                log.request_id = request_id_of(stream)
+                if opened is not None:
+                    opened(stream, log)
+                return stream
+
+            return TappedStream(await self.called(call, log), log, reader, self, call)
 
         return observed
+
+    async def called(self, call: Callable[[], Awaitable[Any]], log: StreamLog) -> Any:
+        """What `call` gives, tried again as often as `retry` says. Its last error ends the log."""
+        try:
+            while True:
+                try:
+                    return await call()
+                except Exception as error:
+                    if not await self.again(log, error):
+                        raise
+        except BaseException as error:
+            self.failed(log, error)
+            raise
+
+    async def again(self, log: StreamLog, error: Exception | None = None) -> bool:
+        """Wait for the next attempt and begin it, after `error` or after a failure that an event told.
+
+        False at once where there is none: the failure is none of those that are tried again, or something of
+        the answer has come already.
+        """
+        status, detail = (log.status, log.detail) if error is None else classify(error)
+        broken = error is not None and is_broken_connection(error)
+        told = None if error is None else retry_after_s(error)
+        wait_s = self.retry.wait_s(len(log.attempts), status, broken, told)
+        if wait_s is None or log.deltas or log.tool_calls:
+            return False
+        await begin_again(log, status, detail, wait_s)
+        return True
 
     def begin(self, model: str, asked: dict[str, Any]) -> StreamLog:
         """The log of a request that is made now, on its first attempt."""
@@ -134,12 +166,21 @@ class Tap:
 class TappedStream:
     """An SDK stream that notes each event's arrival before handing it on."""
 
-    def __init__(self, stream: Any, log: StreamLog, reader: Reader, tap: Tap) -> None:
+    def __init__(
+        self,
+        stream: Any,
+        log: StreamLog,
+        reader: Reader,
+        tap: Tap,
+        call: Callable[[], Awaitable[Any]] | None = None,
+    ) -> None:
+        """`call` makes the request once more; without it a stream that fails is not tried again."""
         self._stream = stream
         self._events: AsyncIterator[Any] = stream.__aiter__()
         self._log = log
         self._reader = reader
         self._tap = tap
+        self._call = call
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._stream, name)
@@ -148,16 +189,41 @@ class TappedStream:
         return self
 
     async def __anext__(self) -> Any:
+        while True:
+            try:
+                event = await self._events.__anext__()
+            except StopAsyncIteration:
+                self._tap.ended(self._log)
+                raise
+            except Exception as error:
+                if await self._reopened(error):
+                    continue
+                self._tap.failed(self._log, error)
+                raise
+            except BaseException as error:
+                self._tap.failed(self._log, error)
+                raise
+            ran = self._log.running
+            self._tap.read(self._log, self._reader, event)
+            if ran and not self._log.running and await self._reopened(None):
+                continue
+            return event
+
+    async def _reopened(self, error: Exception | None) -> bool:
+        """Was the request made again after a failure within its stream?"""
+        if self._call is None:
+            return False
         try:
-            event = await self._events.__anext__()
-        except StopAsyncIteration:
-            self._tap.ended(self._log)
+            if not await self._tap.again(self._log, error):
+                return False
+        except BaseException as cancelled:
+            self._tap.failed(self._log, cancelled)
             raise
-        except BaseException as error:
-            self._tap.failed(self._log, error)
-            raise
-        self._tap.read(self._log, self._reader, event)
-        return event
+        with contextlib.suppress(Exception):
+            await self._close_stream()
+        self._stream = await self._tap.called(self._call, self._log)
+        self._events = self._stream.__aiter__()
+        return True
 
     async def aclose(self) -> None:
         """Close the event iterator; a stream closed before its end was cancelled by us."""
@@ -168,10 +234,13 @@ class TappedStream:
 
     async def close(self) -> None:
         """Close the stream and its connection."""
+        await self._close_stream()
+        self._tap.ended_by_us(self._log)
+
+    async def _close_stream(self) -> None:
         closer = getattr(self._stream, "close", None) or getattr(self._stream, "aclose", None)
         if closer is not None:
             await closer()
-        self._tap.ended_by_us(self._log)
 
     async def __aenter__(self) -> TappedStream:
         return self

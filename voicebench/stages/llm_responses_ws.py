@@ -15,7 +15,7 @@ from voicebench.clock import now_ns
 from voicebench.plan.config import Conversation
 from voicebench.plan.modes import Mode
 from voicebench.plan.registry import Plugin
-from voicebench.stages.llm import Asker, Tap
+from voicebench.stages.llm import Asker, Tap, is_broken_connection
 from voicebench.stages.llm_keys import Endpoint, key_for
 from voicebench.stages.llm_openai import endpoint_client
 from voicebench.stages.llm_responses import (
@@ -124,8 +124,10 @@ def _tapped(service_class: type[Any], tap: Tap, options: dict[str, Any]) -> type
             try:
                 event = json.loads(await self._websocket.recv())
             except ConnectionClosed as closed:
-                _closed(tap, log, closed)
-                raise
+                if self._sent is None or not await _again(tap, log, ConnectionError(str(closed))):
+                    _closed(tap, log, closed)
+                    raise
+                return await self._sent_again()
             except BaseException as error:
                 tap.failed(log, error)
                 raise
@@ -136,6 +138,10 @@ def _tapped(service_class: type[Any], tap: Tap, options: dict[str, Any]) -> type
             _take(tap, log, event)
             if log.running or self._sent is None or not await _again(tap, log):
                 return event
+            return await self._sent_again()
+
+        async def _sent_again(self) -> Any:
+            """The first event after the request was sent once more."""
             await super()._ensure_connected()
             await super()._ws_send(self._sent)
             return await self._ws_recv()
@@ -153,10 +159,10 @@ def _take(tap: Tap, log: StreamLog, event: Any) -> None:
         tap.ended(log)
 
 
-async def _again(tap: Tap, log: StreamLog) -> bool:
-    """Is the request to be sent again, after an error event? The wait for it is over then."""
+async def _again(tap: Tap, log: StreamLog, error: Exception | None = None) -> bool:
+    """Is the request to be sent again, after `error` or an error event? The wait for it is over then."""
     try:
-        return await tap.again(log)
+        return await tap.again(log, error)
     except BaseException as cancelled:
         tap.failed(log, cancelled)
         raise
@@ -188,12 +194,8 @@ class SocketAsker:
         log = self._tap.begin(str(request["model"]), asked_options(request))
         clean = False
         try:
-            await self._connected(log)
-            await self._socket.send({"type": "response.create", **request})
             while log.running:
-                _take(self._tap, log, json.loads(await self._socket.recv_bytes()))
-                if not log.running and log.status != "ok" and await _again(self._tap, log):
-                    await self._socket.send({"type": "response.create", **request})
+                await self._exchange(log, {"type": "response.create", **request})
             clean = log.status == "ok"
         except asyncio.CancelledError as error:
             self._tap.failed(log, error)
@@ -212,6 +214,21 @@ class SocketAsker:
         """Close the socket and the client."""
         await self._drop()
         await self._client.close()
+
+    async def _exchange(self, log: StreamLog, message: dict[str, Any]) -> None:
+        """Send the request and read its events until its end, or until it is to be sent again."""
+        try:
+            await self._connected(log)
+            await self._socket.send(message)
+            while log.running:
+                _take(self._tap, log, json.loads(await self._socket.recv_bytes()))
+        except Exception as error:
+            broken = _is_closed(error) or is_broken_connection(error)
+            await self._drop()
+            if not broken or not await _again(self._tap, log, ConnectionError(str(error))):
+                raise
+        else:
+            await _again(self._tap, log)
 
     async def _connected(self, log: StreamLog) -> None:
         """Open the socket where there is none, or where the other side has closed it."""
