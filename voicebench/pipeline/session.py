@@ -16,7 +16,7 @@ from voicebench.clock import NS_PER_MS, NS_PER_S, now_ns
 from voicebench.errors import RunProblem, VoicebenchError
 from voicebench.pipeline import marks
 from voicebench.pipeline.asr_watch import AsrWatch
-from voicebench.pipeline.build import Parts, StageSpecs, build
+from voicebench.pipeline.build import Parts, StageSpecs, Transports, build
 from voicebench.pipeline.contamination import Load, load_between, ticks
 from voicebench.pipeline.lag import LagMeter
 from voicebench.pipeline.marks import Attempt
@@ -65,8 +65,16 @@ class Heard:
 class Session:
     """Drives one mode's pipeline. `healthy` turns false when a turn could not be ended cleanly."""
 
-    def __init__(self, mode: Mode, specs: StageSpecs, config: Config, shared: Shared) -> None:
+    def __init__(
+        self,
+        mode: Mode,
+        specs: StageSpecs,
+        config: Config,
+        shared: Shared,
+        transports: Transports | None = None,
+    ) -> None:
         self.mode = mode
+        self._transports = transports
         self.healthy = False
         self._config = config
         self._work = WorkLog()
@@ -131,7 +139,14 @@ class Session:
         """The pipeline, built in a thread, since models may have to be loaded."""
         try:
             return await asyncio.to_thread(
-                build, self.mode, self._specs, self._config, self._shared, self._work, self._tap
+                build,
+                self.mode,
+                self._specs,
+                self._config,
+                self._shared,
+                self._work,
+                self._tap,
+                self._transports,
             )
         except VoicebenchError:
             raise
