@@ -15,10 +15,8 @@ from numpy.typing import NDArray
 
 from voicebench.analysis.ledger import counts, holds_speech, was_cut_off
 from voicebench.analysis.statistics import percentile, wilson
-from voicebench.clock import NS_PER_MS
 from voicebench.turns.records import Flag, Outcome, TurnRecord
-from voicebench.turns.slot import non_llm_ns
-from voicebench.turns.timeline import Anchor, Stage
+from voicebench.turns.timeline import LLM_STAGES, Anchor, Stage
 
 LEAST_N = 10
 """From so many turns on a share is claimed."""
@@ -67,9 +65,16 @@ class Prediction:
 
 
 def without_llm(record: TurnRecord) -> float | None:
-    """V2V less `llm_ttfat` and `clause`, in ms: a model whose first clause is there at once."""
-    rest = non_llm_ns(record)
-    return None if rest is None else rest / NS_PER_MS
+    """V2V less `llm_ttfat` and `clause`, in ms: a model whose first clause is there at once.
+
+    None without stages, and where the request or the clause left no mark: see `slot.non_llm_ns`.
+    """
+    if record.stages_ms is None or record.voice_to_voice_ms is None:
+        return None
+    parts = record.stages_ms
+    if parts.get(Stage.DISPATCH.value) is None or parts.get(Stage.CLAUSE.value) is None:
+        return None
+    return record.voice_to_voice_ms - sum(parts.get(stage.value) or 0.0 for stage in LLM_STAGES)
 
 
 def without_asr(record: TurnRecord) -> float | None:

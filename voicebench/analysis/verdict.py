@@ -93,11 +93,12 @@ def verdict_of(report: Report, records: Sequence[TurnRecord]) -> Verdict:
     )
     faster = _faster(report, entries, groups)
     wait_ms = configured_wait_ms(report)
+    medians = _llm_medians(groups)
     predictions = tuple(
         prediction
         for entry in entries
         for prediction in predictions_of(
-            groups[entry.mode, entry.anchor], report.budget_ms, wait_ms, _donor(entry, groups)
+            groups[entry.mode, entry.anchor], report.budget_ms, wait_ms, _donor(entry, medians, groups)
         )
     )
     return Verdict(
@@ -310,20 +311,23 @@ def _faster(
     return tuple(found)
 
 
+def _llm_medians(groups: dict[Entry, list[TurnRecord]]) -> dict[Entry, float]:
+    """The median time that each entry's model takes to its first clause, in ms."""
+    found = {}
+    for entry, records in groups.items():
+        times = [one for record in records if counts(record) and (one := llm_ms(record)) is not None]
+        if times:
+            found[entry] = percentile(times, 50) or 0.0
+    return found
+
+
 def _donor(
-    entry: ModeReport, groups: dict[Entry, list[TurnRecord]]
+    entry: ModeReport, medians: dict[Entry, float], groups: dict[Entry, list[TurnRecord]]
 ) -> tuple[str, Sequence[TurnRecord]] | None:
     """The other mode at the same anchor with the fastest model, by its median; None where none is faster."""
-    medians: dict[str, float] = {}
-    for (mode, anchor), records in groups.items():
-        times = [one for record in records if counts(record) and (one := llm_ms(record)) is not None]
-        median = percentile(times, 50)
-        if anchor == entry.anchor and median is not None:
-            medians[mode] = median
-    best = min(medians, key=lambda mode: medians[mode], default=None)
-    if best is None or best == entry.mode:
-        return None
-    return best, groups[best, entry.anchor] if entry.anchor is not None else []
+    same = [key for key in medians if key[1] == entry.anchor]
+    best = min(same, key=lambda key: medians[key], default=None)
+    return None if best is None or best[0] == entry.mode else (best[0], groups[best])
 
 
 def advice_of(predictions: Sequence[Prediction]) -> str | None:

@@ -15,7 +15,7 @@ from voicebench.turns.slot import Delivery
 
 MOST_REPLIES = 1000
 """A mode's curve is drawn from at most so many replies, evenly over the run; its labels are from all."""
-STEP_MS = 10
+STEP_MS = 20
 
 MEASURES = ("tokens", "words", "characters", "speech_s")
 UNITS = {"tokens": "tokens", "words": "words", "characters": "characters", "speech_s": "seconds of speech"}

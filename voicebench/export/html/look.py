@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from voicebench.analysis.mode_report import ModeReport
 from voicebench.analysis.report import Report
 from voicebench.analysis.siblings import siblings_of
-from voicebench.export.html.markup import Safe, join, tag, text, user_text
+from voicebench.export.html.markup import Safe, join, short, tag, text, user_text
 from voicebench.export.tables import several_anchors
 from voicebench.export.turn_text import mode_name
 from voicebench.turns.timeline import Stage
@@ -143,10 +143,10 @@ def _hatch(name: str) -> Safe:
     )
 
 
-def figure(path: str, value: float | None, shown: str, **attributes: str) -> Safe:
-    """A figure of the report: what is shown, with its place in `report.json` and its unrounded value."""
+def figure(pointer: str, value: float | None, shown: str, **attributes: str) -> Safe:
+    """A figure: what is shown, with its place in `report.json` (RFC 6901) and its unrounded value."""
     told = "null" if value is None else repr(value)
-    return tag("data", text(shown), value=told, data_path=path, **attributes)
+    return tag("data", text(shown), value=told, data_pointer=pointer, **attributes)
 
 
 def svg(width: float, height: float, label: str, *children: Safe, class_: str = "") -> Safe:
@@ -168,7 +168,7 @@ def svg_text(x: float, y: float, shown: str, class_: str = "", anchor: str | Non
 
 def line(x1: float, y1: float, x2: float, y2: float, class_: str) -> Safe:
     """A straight line in a drawing."""
-    return tag("path", d=f"M{x1:.1f} {y1:.1f}L{x2:.1f} {y2:.1f}", class_=class_)
+    return tag("path", d=f"M{short(x1)} {short(y1)}L{short(x2)} {short(y2)}", class_=class_)
 
 
 def both(draw: Sequence[Safe]) -> Safe:

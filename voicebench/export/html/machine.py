@@ -18,7 +18,8 @@ def machine_section(report: Report) -> Safe:
     floor = run.noise_floor_ms
     noise = (
         join(
-            figure("run.noise_floor_ms", floor, number(floor, 1)), " ms: p99 of what the harness itself adds."
+            figure("/run/noise_floor_ms", floor, number(floor, 1)),
+            " ms: p99 of what the harness itself adds.",
         )
         if floor is not None
         else join("Not known: ", user_text(run.noise_floor_reason or "no reason is given"), ".")
@@ -48,7 +49,7 @@ def machine_section(report: Report) -> Safe:
 
 
 def _lines(content: str) -> list[Safe]:
-    return [tag("span", *_indented(line), "") for line in content.splitlines()]
+    return [tag("span", *_indented(line), "") for line in content.split("\n")]
 
 
 def _indented(line: str) -> tuple[Safe, ...]:

@@ -6,10 +6,12 @@ import re
 from html import escape
 from typing import Any
 
-from voicebench.export.texts import one_line
+from voicebench.export.texts import one_line, shortened
 from voicebench.turns.durable import whole_text
 
 _VOID = frozenset({"meta", "link", "input", "br"})
+_PLAIN = re.compile(r"[\w.#:/-]*\w", re.ASCII)
+"""An attribute's value that needs no quotes."""
 _DRAWN = frozenset({"path", "rect", "circle", "use"})
 
 
@@ -54,7 +56,7 @@ def tag(name: str, /, *children: Child, **attributes: Any) -> Safe:
     if name in _VOID:
         return Safe(f"<{name}{told}>")
     if name in _DRAWN:
-        return Safe(f"<{name}{told}/>")
+        return Safe(f"<{name}{told} />" if told[-1:] not in ('"', "") else f"<{name}{told}/>")
     return Safe(f"<{name}{told}>{join(*children)}</{name}>")
 
 
@@ -63,11 +65,14 @@ def raw(markup: str) -> Safe:
     return Safe(markup)
 
 
-def user_text(value: str, length: int = 1200) -> Safe:
+def cut(value: str, length: int = 600) -> str:
+    """`value` on one line, cut at `length` characters."""
+    return shortened(whole_text(value), length)
+
+
+def user_text(value: str, length: int = 600) -> Safe:
     """What a person, a model or a file's name said: isolated in its direction, cut at `length` characters."""
-    line = one_line(whole_text(value))
-    cut = line if len(line) <= length else f"{line[: length - 1]}…"
-    return tag("bdi", cut)
+    return tag("bdi", cut(value, length))
 
 
 def short(value: float) -> str:
@@ -92,4 +97,5 @@ def _attribute(key: str, value: Any) -> str:
         return f" {name}"
     if isinstance(value, float):
         value = short(value)
-    return f' {name}="{text(value)}"'
+    shown = text(value)
+    return f" {name}={shown}" if _PLAIN.fullmatch(shown) else f' {name}="{shown}"'

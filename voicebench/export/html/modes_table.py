@@ -62,28 +62,28 @@ def _slots(report: Report) -> list[tuple[str, str, str]]:
 
 
 def _row(report: Report, look: Look, slots: Sequence[tuple[str, str, str]]) -> Safe:
-    entry, base = look.entry, f"modes.{look.place}"
+    entry, base = look.entry, f"/modes/{look.place}"
     v2v, _budget = entry.voice_to_voice, entry.budget
     others = others_cell(entry)
     high, high_name = (v2v.p95, "p95") if v2v.p95 is not None else (v2v.max, "max")
     cells = [
         tag("th", look.chip(), tag("small", "no turn" if not v2v.n else None), scope="row"),
-        _cell("V2V p50, ms", _median(f"{base}.voice_to_voice_ms", v2v), "strong"),
+        _cell("V2V p50, ms", _median(f"{base}/voice_to_voice_ms", v2v), "strong"),
         _cell(
             f"V2V {high_name}, ms",
             join(
-                figure(f"{base}.voice_to_voice_ms.{high_name}", high, number(high)),
+                figure(f"{base}/voice_to_voice_ms/{high_name}", high, number(high)),
                 tag("small", _high_note(look, high_name)),
             ),
         ),
         _cell(
             "turns that count",
             join(
-                figure(f"{base}.voice_to_voice_ms.n", v2v.n, str(v2v.n)),
+                figure(f"{base}/voice_to_voice_ms/n", v2v.n, str(v2v.n)),
                 tag(
                     "small",
                     "of ",
-                    figure(f"{base}.turns.planned", entry.ledger.planned, str(entry.ledger.planned)),
+                    figure(f"{base}/turns/planned", entry.ledger.planned, str(entry.ledger.planned)),
                     title=others,
                 ),
             ),
@@ -96,7 +96,7 @@ def _row(report: Report, look: Look, slots: Sequence[tuple[str, str, str]]) -> S
         for name, unit, digits in SAID:
             told = "speech, s" if unit == "s" else unit
             label = f"{told}, residual slot" if slot == RESIDUAL else f"{told} by {slot} ms"
-            cells.append(_cell(label, _said(f"{base}.slots.{place}", found, name, digits, slot), class_))
+            cells.append(_cell(label, _said(f"{base}/slots/{place}", found, name, digits, slot), class_))
     last = next((slot for slot in reversed(list(entry.headlines))), None)
     cells.append(_cell("headline tokens", _headline(look, base, last)))
     usd = usd_per_1000(look)
@@ -109,7 +109,7 @@ def _row(report: Report, look: Look, slots: Sequence[tuple[str, str, str]]) -> S
                 "data",
                 shown,
                 value="null" if mean is None else repr(mean),
-                data_path=f"{base}.usd_per_turn.mean",
+                data_pointer=f"{base}/usd_per_turn/mean",
             ),
         )
     )
@@ -124,7 +124,7 @@ def _median(path: str, summary: Summary) -> Safe:
     interval = summary.ci95_p50
     around = f"{interval[0]:.0f}–{interval[1]:.0f}" if interval else None
     return join(
-        figure(f"{path}.p50", summary.p50, number(summary.p50)), tag("small", around) if around else None
+        figure(f"{path}/p50", summary.p50, number(summary.p50)), tag("small", around) if around else None
     )
 
 
@@ -141,7 +141,7 @@ def _share(look: Look, base: str) -> Safe:
     shown = EMPTY if budget.share is None else f"{whole_percent(budget.share)} %"
     around = None if interval is None else f"{100 * interval[0]:.0f}–{100 * interval[1]:.0f}"
     return join(
-        figure(f"{base}.budget.share", budget.share, shown),
+        figure(f"{base}/budget/share", budget.share, shown),
         tag("small", around) if around else None,
     )
 
@@ -180,21 +180,21 @@ def _said(path: str, found: SlotFigures | None, name: str, digits: int, slot: st
     told = (
         number(value, digits) if digits or value is None or value >= 10 else f"{value:.1f}".removesuffix(".0")
     )
-    return join(figure(f"{path}.{name}.p50", value, floor + told), inside)
+    return join(figure(f"{path}/{name}/p50", value, floor + told), inside)
 
 
 def _headline(look: Look, base: str, slot: str | None) -> Safe:
     if slot is None:
         return tag("span", EMPTY)
     found = look.entry.headlines[slot]
-    path = f"{base}.headline_tokens.{slot}"
+    path = f"{base}/headline_tokens/{slot}"
     assumed = " assumed" if found.assumed and found.published is not None else ""
     return join(
-        figure(f"{path}.measured", found.measured, number(found.measured)),
+        figure(f"{path}/measured", found.measured, number(found.measured)),
         tag(
             "small",
             "told ",
-            figure(f"{path}.published", found.published, number(found.published)),
+            figure(f"{path}/published", found.published, number(found.published)),
             assumed,
         ),
     )
@@ -215,13 +215,13 @@ def stage_table(looks: Sequence[Look]) -> Safe:
             near, far = look.entry.near_p50, look.entry.near_p95
             low = None if near is None else near.stages[stage.value]
             high = None if far is None else far.stages[stage.value]
-            base = f"modes.{look.place}"
+            base = f"/modes/{look.place}"
             cells.append(
                 tag(
                     "td",
-                    figure(f"{base}.stages_at_p50_ms.{stage.value}", low, number(low, 1)),
+                    figure(f"{base}/stages_at_p50_ms/{stage.value}", low, number(low, 1)),
                     " / ",
-                    figure(f"{base}.stages_at_p95_ms.{stage.value}", high, number(high, 1)),
+                    figure(f"{base}/stages_at_p95_ms/{stage.value}", high, number(high, 1)),
                 )
             )
         rows.append(tag("tr", tag("th", stage.value, scope="row"), *cells))
@@ -240,10 +240,10 @@ def ledger_table(looks: Sequence[Look]) -> Safe:
     """How every planned turn ended."""
     rows = []
     for look in looks:
-        base = f"modes.{look.place}.turns"
+        base = f"/modes/{look.place}/turns"
         counts = look.entry.ledger.to_dict()
         told = [
-            join(" · " if place else "", figure(f"{base}.{name}", count, f"{count} {name.replace('_', ' ')}"))
+            join(" · " if place else "", figure(f"{base}/{name}", count, f"{count} {name.replace('_', ' ')}"))
             for place, (name, count) in enumerate((name, count) for name, count in counts.items() if count)
         ]
         excluded = look.entry.voice_to_voice.excluded

@@ -9,6 +9,7 @@ from voicebench.analysis.report import Report
 from voicebench.export.html.markup import Safe, join, tag, user_text
 from voicebench.export.tables import several_anchors
 
+_COUNT = re.compile(r"\d[\d.]*")
 MODES, STAGES, SLOT, SPREAD, TURNS, MACHINE = "modes", "stages", "slot", "spread", "turns", "machine"
 
 SECTION_OF = {
@@ -69,12 +70,12 @@ def _caveat(code: str, texts: dict[str, list[str]], every: int) -> Safe:
     said = next(iter(texts)).lower().startswith(name.lower())
     head = None if said else tag("b", f"{name}. ")
     ahead, behind = common_ends(list(texts))
+    if not all(_COUNT.fullmatch(words[len(ahead) : len(words) - len(behind)]) for words in texts):
+        ahead = behind = ""
     parts: list[Safe] = []
     for words, modes in texts.items():
-        own = words[len(ahead) : len(words) - len(behind)] if len(texts) > 1 else words
+        own = words[len(ahead) : len(words) - len(behind)]
         parts.append(join(", " if parts else None, user_text(own), _who(modes, every)))
-    if len(texts) == 1:
-        ahead = behind = ""
     return tag("p", head, ahead, *parts, behind, class_="caveat", data_caveat=code)
 
 

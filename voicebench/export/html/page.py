@@ -15,7 +15,7 @@ from voicebench.export.html.look import looks_of, patterns
 from voicebench.export.html.markup import Safe, raw, tag
 from voicebench.export.html.opening import opening
 from voicebench.export.html.sections import sections
-from voicebench.export.html.waterfalls import Inlined, recording_path
+from voicebench.export.html.waterfalls import Inlined, recording_path, stage_names
 from voicebench.turns.durable import strict_json
 from voicebench.turns.records import TurnRecord
 
@@ -40,7 +40,7 @@ def page(report: Report, records: Sequence[TurnRecord], inlined: Inlined | None 
     groups: dict[Entry, list[TurnRecord]] = {}
     for record in records:
         groups.setdefault((record.mode, record.anchor), []).append(record)
-    style, script = _asset("styles.css"), _asset("script.js")
+    style, script = _asset("styles.css") + stage_names(), _asset("script.js")
     body = tag(
         "body",
         patterns(),
@@ -67,7 +67,9 @@ def page(report: Report, records: Sequence[TurnRecord], inlined: Inlined | None 
 
 
 def _asset(name: str) -> str:
-    return files("voicebench.export.html").joinpath(name).read_text("utf-8")
+    """A file of the package, without indents and line ends."""
+    content = files("voicebench.export.html").joinpath(name).read_text("utf-8")
+    return "".join(map(str.strip, content.splitlines()))
 
 
 def _policy(style: str, script: str, audible: bool) -> str:

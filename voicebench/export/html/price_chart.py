@@ -70,7 +70,7 @@ def _draw(report: Report, looks: Sequence[Look], faster: Sequence[Faster], width
     parts += [_arrow(places, one, looks) for one in faster]
     parts += [_point(look, *places[look.entry.mode, look.entry.anchor], up) for look in looks]
     parts.append(_lane_labels(unpriced, places, lane_x, width))
-    parts.append(_labels(priced, places, width - lane, faster, up))
+    parts.append(_labels(priced, places, width - lane, faster, up, narrow))
     told = "; ".join(
         f"{look.full} {'no price known' if usd_per_1000(look) is None else f'${usd_per_1000(look):.2f}'}, "
         f"{whole_percent(look.entry.budget.share or 0)} %"
@@ -135,8 +135,9 @@ def _labels(
     right: float,
     faster: Sequence[Faster],
     up: Linear,
+    narrow: bool,
 ) -> Safe:
-    """Two lines beside each point, at the first of several places where they cover nothing."""
+    """Two lines beside each point, at the first of several places where they cover least."""
     taken: list[Box] = []
     for look, _ in priced:
         x, y = places[look.entry.mode, look.entry.anchor]
@@ -148,30 +149,29 @@ def _labels(
         if begin is not None and end is not None:
             taken += _along(begin, end)
     parts = []
-    for look, _ in priced:
+    for look, usd in priced:
         x, y = places[look.entry.mode, look.entry.anchor]
         name = look.name
-        size = max(width_of(name, 12, True), width_of(_words(look), 11)) + 2
+        words = f"{look.kind}, ${usd:.2f}" if narrow else _words(look)
+        size = max(width_of(name, 12, True), width_of(words, 11)) + 2
         candidates = [
             (left, top)
-            for top in (y + 8, y - 38, y - 15, y + 24, y - 54, y + 42, y - 70)
-            for left in (x + 11, x - 11 - size, x - size / 2, x + 36, x + 70, x - 36 - size)
+            for top in (y + 8, y - 38, y - 15, y - 24, y + 24, y - 54, y + 42, y - 70)
+            for left in (x + 11, x - 11 - size, max(42.0, x - size / 2), x + 36, x + 70, x - 36 - size)
         ]
-        left, top = next(
-            (
-                spot
-                for spot in candidates
-                if spot[0] >= 0
-                and spot[0] + size <= right
-                and TOP - 14 <= spot[1] <= TOP + PLOT - 30
-                and not any(_cover((spot[0], spot[1], spot[0] + size, spot[1] + 30), box) for box in taken)
-            ),
-            candidates[0],
+        inside = [
+            (left, top)
+            for left, top in candidates
+            if left >= 42 and left + size <= right and TOP - 14 <= top <= TOP + PLOT - 28
+        ]
+        left, top = min(
+            inside or candidates[:1],
+            key=lambda spot: sum(_cover((*spot, spot[0] + size, spot[1] + 30), box) for box in taken),
         )
         left = max(0.0, min(left, right - size))
         taken.append((left, top, left + size, top + 30))
         parts.append(svg_text(left, top + 12, name, f"modename halo {look.colour}"))
-        parts.append(svg_text(left, top + 26, _words(look), "note halo"))
+        parts.append(svg_text(left, top + 26, words, "note halo"))
     return join(*parts)
 
 

@@ -125,8 +125,8 @@ def _modes(report: Report, looks: Sequence[Look], caveats: Safe) -> Safe:
             ),
             notes.note(
                 "Headline",
-                "Decode rate times slot, as measured and as told in public. It ignores the wait for the first "
-                "token.",
+                "Decode rate times slot, as measured and as told in public. It ignores the wait for the "
+                "first token.",
             ),
             tag("div", tag("b", "How the planned turns ended."), ledger_table(looks), class_="ended"),
             caveats,
@@ -199,7 +199,10 @@ def _slot(
 
 
 def _promise(report: Report, looks: Sequence[Look]) -> Safe | None:
-    """The headline figure of one mode beside what arrived: the widest gap between them."""
+    """The headline figure of one mode beside what arrived, where the gap is widest.
+
+    A mode whose replies had mostly ended by then is no case of it.
+    """
     if not report.slots_ms:
         return None
     slot = f"{report.slots_ms[-1]:g}"
@@ -209,7 +212,8 @@ def _promise(report: Report, looks: Sequence[Look]) -> Safe | None:
         found = next((one for one in look.entry.slots if one.slot == slot), None)
         arrived = None if found is None else found.delivered["tokens"].p50
         quoted = None if headline is None else headline.published or headline.measured
-        if arrived is not None and quoted:
+        over = found is not None and (found.ended_before_deadline.share or 0) > 0.5
+        if arrived is not None and quoted and not over:
             gaps.append((arrived / quoted, look, quoted, arrived))
     if not gaps:
         return None

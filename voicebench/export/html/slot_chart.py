@@ -70,10 +70,11 @@ def _draw(report: Report, rows: Sequence[tuple[Look, Curve]], name: str, width: 
     high = max([float(curve.p90.max()) for _, curve in rows] + [10.0 if name != "speech_s" else 2.0]) * 1.15
     across = Linear(0.0, float(rows[0][1].at_ms[-1]), left, right)
     up = LogFromZero(high, bottom, TOP, 0.1 if name == "speech_s" else 1.0)
-    parts = [_grid(up, left, right), _slots(report, across, bottom, narrow)]
+    band, slot_words = _slots(report, across, bottom, narrow)
+    parts = [band, _grid(up, left, right)]
     for look, curve in rows:
         parts.append(_again(look, name, left, right) if narrow else _curve(look, curve, name, across, up))
-    parts.append(_residual(report, across, bottom))
+    parts += [_residual(report, across, bottom), slot_words]
     parts.append(_points(report, rows, name, across, up))
     parts.append(_ends(report, rows, name, across, up, width, narrow))
     parts += [
@@ -104,18 +105,18 @@ def _grid(up: LogFromZero, left: float, right: float) -> Safe:
     )
 
 
-def _slots(report: Report, across: Linear, bottom: float, narrow: bool) -> Safe:
-    """The nominal slot, shaded from its first to its last deadline."""
+def _slots(report: Report, across: Linear, bottom: float, narrow: bool) -> tuple[Safe, Safe]:
+    """The nominal slot, shaded from its first to its last deadline, and its name."""
     ends = sorted(report.slots_ms)
     if not ends:
-        return join()
+        return join(), join()
     first, last = across(ends[0]), across(ends[-1])
     words = f"{ends[0]:g}–{ends[-1]:g} ms slot" if len(ends) > 1 else f"{ends[0]:g} ms slot"
     size = width_of(words, 12, True)
     x = min(max((first + last) / 2, size / 2), across.end + (100 if narrow else 120) - size / 2)
-    return join(
+    return (
         tag("rect", x=first, y=TOP, width=max(1.5, last - first), height=bottom - TOP, class_="slotband"),
-        svg_text(x, TOP - 8, words, "strong", "middle"),
+        svg_text(x, TOP - 8, words, "strong halo", "middle"),
     )
 
 

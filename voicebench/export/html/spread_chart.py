@@ -80,7 +80,8 @@ def _labels(look: Look, y: float, width: float, left: float, narrow: bool) -> Sa
     share = share_words(budget)
     few = "too few" in share
     counted = f"{budget.hit} of {budget.n} in time"
-    turns = f"{look.entry.voice_to_voice.n} turns"
+    n = look.entry.voice_to_voice.n
+    turns = "1 turn" if n == 1 else f"{n} turns"
     shown = counted if few else share
     if narrow:
         return join(

@@ -15,6 +15,8 @@ from voicebench.turns.timeline import Stage
 LEAST_MS = 0.5
 """A shorter part has no label."""
 BAR, ROW = 20, 48
+TICK_ROOM = 66
+"""px right of the axis for the words at the end of a whisker."""
 
 
 def stage_chart(report: Report, looks: Sequence[Look]) -> Safe | None:
@@ -74,7 +76,7 @@ def _draw(
     bottom = head + extra + len(rows) * row_height
     ends = [mark[1] for look, _ in rows if (mark := reach(look))]
     high = nice_end(max(report.budget_ms * 1.2, *(means.total for _, means in rows), *ends))
-    scale = Linear(0.0, high, left, width - (24 if narrow else 64))
+    scale = Linear(0.0, high, left, width - TICK_ROOM)
     parts = [
         late_zone(scale(report.budget_ms), width, top, bottom),
         axis(scale, top + 14, bottom, "ms since the end of speech", report.budget_ms, 4 if narrow else 7),
@@ -133,25 +135,22 @@ def _bar(look: Look, means: StageMeans, scale: Linear, y: float, width: float) -
         svg_text(x, y + BAR + 13, label, "value halo", "middle")
         for x, (_, label) in zip(places, labels, strict=True)
     ]
-    whisker, name = _tick(look, means.total, scale, y, width)
+    whisker, name = _tick(look, means.total, scale, y)
     bar = tag("g", *parts, class_="emu" if look.emulated else None)
     return join(bar, whisker), join(*values, name)
 
 
-def _tick(look: Look, total: float, scale: Linear, y: float, width: float) -> tuple[Safe | None, Safe | None]:
+def _tick(look: Look, total: float, scale: Linear, y: float) -> tuple[Safe | None, Safe | None]:
+    """The whisker from the bar's end to p95 or the maximum, and its words."""
     mark = reach(look)
     if mark is None:
         return None, None
     begin, end, middle = scale(total), scale(mark[1]), y + BAR / 2
-    words = f"{mark[0]} {mark[1]:.0f}"
-    fits = max(begin, end) + 6 + width_of(words, 11) <= width
     drawn = join(
         line(begin, middle, end, middle, "whisker"),
         line(end, middle - 6, end, middle + 6, "whisker end"),
     )
-    if fits:
-        return drawn, svg_text(max(begin, end) + 6, middle + 4, words, "note halo")
-    return drawn, svg_text(width, y - 3, words, "note halo", "end")
+    return drawn, svg_text(max(begin, end) + 6, middle + 4, f"{mark[0]} {mark[1]:.0f}", "note halo")
 
 
 def _stage_names(means: StageMeans, scale: Linear, y: float, narrow: bool) -> Safe:

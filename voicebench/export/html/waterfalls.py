@@ -11,7 +11,7 @@ from voicebench.analysis.ledger import counts, was_cut_off
 from voicebench.analysis.report import Report
 from voicebench.clock import NS_PER_MS
 from voicebench.export.html.look import Look
-from voicebench.export.html.markup import Safe, join, raw, tag, user_text
+from voicebench.export.html.markup import Safe, cut, join, raw, tag, text, user_text
 from voicebench.turns.records import Outcome, TurnRecord
 from voicebench.turns.timeline import Mark, Stage
 
@@ -19,6 +19,8 @@ MOST_TURNS = 200
 """Of more turns a sample is shown."""
 MOST_UNFOLDED = 12
 """A mode's further turns are folded away."""
+SEEN_LAG_MS = 5.0
+"""A shorter delay of the event loop is not told of a single turn."""
 SPAN = 1000
 """Units across a turn's drawing."""
 
@@ -86,7 +88,7 @@ def turns_section(
             first = not opened and record.stages_ms is not None
             opened = opened or first
             rows.append(_turn(report, record, span, inlined, first))
-        told = f"{len(shown)} turns, slowest first."
+        told = "One turn." if len(shown) == 1 else f"{len(shown)} turns, slowest first."
         if len(shown) < len(records):
             told = f"A sample of {len(shown)} of {len(records)} turns, evenly by rank, slowest first."
         parts.append(
@@ -113,7 +115,7 @@ def _turn(report: Report, record: TurnRecord, span: float, inlined: Inlined | No
         "summary",
         tag("span", user_text(record.sample, 60), f" · {record.repeat + 1}", class_="who"),
         _stages(report, record, span),
-        tag("span", _latency(report, record), class_="ms"),
+        _latency(report, record),
         class_=None if record.stages_ms is not None else "bare",
     )
     return tag("details", summary, _body(record, inlined), name="turn", open=opened)
@@ -121,11 +123,10 @@ def _turn(report: Report, record: TurnRecord, span: float, inlined: Inlined | No
 
 def _latency(report: Report, record: TurnRecord) -> Safe:
     if record.outcome is not Outcome.COMPLETED or record.voice_to_voice_ms is None:
-        return tag("span", record.outcome.value.replace("_", " "), class_="late-text")
+        return tag("span", record.outcome.value.replace("_", " "), class_="ms late-text")
     kept = None if counts(record) else tag("small", "not counted")
     late = record.voice_to_voice_ms > report.budget_ms
-    shown = tag("b", f"{record.voice_to_voice_ms:.0f}", class_="late-text" if late else None)
-    return join(shown, kept)
+    return tag("b", f"{record.voice_to_voice_ms:.0f}", kept, class_="ms late-text" if late else "ms")
 
 
 def _stages(report: Report, record: TurnRecord, span: float) -> Safe:
@@ -145,7 +146,7 @@ def _stages(report: Report, record: TurnRecord, span: float) -> Safe:
         at += part or 0.0
         bars.append(tag("path", d=f"M{x:.0f} 6H{x + wide:.0f}"))
         shown = "–" if part is None else f"{part:.0f}"
-        names.append(f"{stage.value} {shown}")
+        names.append(shown)
     budget = f"{report.budget_ms * scale:.0f}"
     drawn = tag(
         "svg",
@@ -193,15 +194,15 @@ def _beside(record: TurnRecord) -> Safe:
     told = [record.outcome.value.replace("_", " ")] if record.outcome is not Outcome.COMPLETED else []
     told += [record.reason] if record.reason else []
     told += [flag.value.replace("_", " ") for flag in record.flags]
-    told += [f"{name} work {value:.0f} ms" for name, value in record.work_ms.items()]
+    told += [f"{name} {value:.0f} ms" for name, value in record.work_ms.items()]
     request, token = (
         record.marks_ns.get(Mark.LLM_REQUEST.value),
         record.marks_ns.get(Mark.LLM_FIRST_TOKEN.value),
     )
     if request is not None and token is not None:
-        told.append(f"first token {(token - request) / NS_PER_MS:.0f} ms after the request")
+        told.append(f"first token {(token - request) / NS_PER_MS:.0f} ms")
     if record.deltas:
-        told.append(f"{sum(count for _, _, count in record.deltas):.0f} tokens in all")
+        told.append(f"{sum(count for _, _, count in record.deltas):.0f} tokens")
     told += [f"asked {name} {value}" for name, value in record.asked.items()]
     told += [f"served {name} {value}" for name, value in record.served.items()]
     told += [f"{len(record.attempts)} attempts"] if len(record.attempts) > 1 else []
@@ -211,9 +212,9 @@ def _beside(record: TurnRecord) -> Safe:
         else []
     )
     told += [f"${record.usd:.5f}"] if record.usd is not None else []
-    told += [f"lag {record.lag_ms:.1f} ms"] if record.lag_ms is not None else []
+    told += [f"lag {record.lag_ms:.1f} ms"] if (record.lag_ms or 0) >= SEEN_LAG_MS else []
     told += [caveat.replace("_", " ") for caveat in record.caveats]
-    return user_text(" · ".join(told))
+    return text(cut(" · ".join(told)))
 
 
 def recording_path(record: TurnRecord) -> str | None:
@@ -239,6 +240,12 @@ def _recording(record: TurnRecord, inlined: Inlined | None) -> Safe | None:
         None if source else tag("a", "Recording (the person left, the agent right)", href=address),
         class_="listen",
     )
+
+
+def stage_names() -> str:
+    """The style that puts the stages' names beside their figures in an opened turn."""
+    names = "\\A ".join(stage.value for stage in Stage)
+    return f'.names::before{{content:"{names}"}}'
 
 
 def stage_key() -> Safe:

@@ -1,0 +1,429 @@
+"""The HTML report: one safe file, in order, with the figures of all other formats."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import html
+import json
+import re
+from collections import Counter
+from html.parser import HTMLParser
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from tests.analysis.made_run import made_run, run_info
+from tests.export.made_modes import five_modes
+from tests.export.test_formats import as_json, as_rows, as_tables
+from tests.turns.made import made, made_deltas, made_marks
+from voicebench.analysis.report import Report, build_report
+from voicebench.export.html.page import export
+from voicebench.export.registry import exporter
+from voicebench.turns.records import TurnRecord
+
+HOSTILE = (
+    "</script><img src=x onerror=alert(1)>",
+    "<!--",
+    "]]><svg onload=alert(1)>",
+    "a\u2028b\u2029c",
+    "\u202eabc\u2066",
+    '" onmouseover="alert(1)',
+    "' autofocus onfocus='alert(1)",
+    "</title></style></textarea><script>alert(1)</script>",
+    "&lt;b&gt; &amp; \x00\x1b[31m \ud800",
+)
+
+
+class Page(HTMLParser):
+    """A page's elements, attributes and texts, as a parser sees them."""
+
+    def __init__(self, content: bytes) -> None:
+        super().__init__(convert_charrefs=True)
+        self.source = content.decode()
+        self.tags: list[tuple[str, dict[str, str | None]]] = []
+        self.texts: list[str] = []
+        self.feed(self.source)
+        self.close()
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        """Note an element."""
+        self.tags.append((tag, dict(attrs)))
+
+    def handle_data(self, data: str) -> None:
+        """Note a text."""
+        self.texts.append(data)
+
+    def handle_comment(self, data: str) -> None:
+        """There is none."""
+        pytest.fail(f"a comment: {data[:80]}")
+
+    @property
+    def names(self) -> Counter[str]:
+        """How many elements of each name there are."""
+        return Counter(tag for tag, _ in self.tags)
+
+    def attributes(self, name: str) -> list[str]:
+        """The values of one attribute, in order."""
+        return [value or "" for _, found in self.tags for key, value in found.items() if key == name]
+
+    def block(self, name: str) -> Any:
+        """The JSON block of that id."""
+        found = re.search(rf"<script type=application/json id={name}>(.*?)</script>", self.source, re.S)
+        assert found is not None
+        return json.loads(found[1])
+
+
+def page_of(records: list[TurnRecord], info: dict[str, Any] | None = None) -> Page:
+    """The page of a run of these records."""
+    return Page(export(build_report(info or run_info(records), records), records))
+
+
+def part(page: Page, begin: str, end: str) -> str:
+    """The source from one section up to another."""
+    return page.source[page.source.index(f"labelledby={begin}") : page.source.index(f"labelledby={end}")]
+
+
+def at(told: Any, pointer: str) -> Any:
+    """The value at an RFC 6901 pointer."""
+    for key in pointer.split("/")[1:]:
+        told = told[int(key)] if isinstance(told, list) else told[key]
+    return told
+
+
+def test_all_four_formats_tell_the_same_figures() -> None:
+    """HTML, JSON, CSV and Markdown agree on medians, shares, stages, tokens and counts at every mode."""
+    info, records = made_run(turns=200)
+    report = build_report(info, records)
+    page, told = Page(export(report, records)), as_json(report, records)
+    rows, tables = as_rows(report, records), as_tables(report, records)
+    assert page.block("report-json") == told
+    figures = {found["data-pointer"]: found["value"] for tag, found in page.tags if tag == "data"}
+    assert len(figures) > 60
+    for pointer, value in figures.items():
+        assert pointer is not None
+        assert json.loads(value or "") == at(told, pointer), pointer
+    for place, entry in enumerate(told["modes"]):
+        counted = [row for row in rows if row["mode"] == entry["mode"] and row["counted"] == "true"]
+        median = float(np.median([float(row["voice_to_voice_ms"]) for row in counted]))
+        assert float(figures[f"/modes/{place}/voice_to_voice_ms/p50"] or "") == pytest.approx(median)
+        latency = tables["Voice-to-voice latency (ms)"][place]
+        assert latency["p50 (95 %)"].split(" ")[0] == f"{median:.0f}"
+        for stage in entry["stages_at_p50_ms"]:
+            assert f"/modes/{place}/stages_at_p50_ms/{stage}" in figures
+        residual = next(n for n, slot in enumerate(entry["slots"]) if slot["slot"] == "residual")
+        assert f"/modes/{place}/slots/{residual}/tokens/p50" in figures
+
+
+def test_what_is_shown_is_the_rounded_figure() -> None:
+    """The visible median is the unrounded one in whole ms."""
+    info, records = made_run(turns=60)
+    page = page_of(records, info)
+    found = re.findall(
+        r"<data value=([\d.]+) data-pointer=/modes/\d/voice_to_voice_ms/p50>([^<]*)</data>", page.source
+    )
+    assert len(found) == 2
+    assert [shown for _, shown in found] == [f"{float(value):.0f}" for value, _ in found]
+
+
+def everywhere(text: str) -> tuple[dict[str, Any], list[TurnRecord]]:
+    """A run with `text` in every field of text that a report shows."""
+    records = [
+        made(
+            turn,
+            mode=f"x/{text}",
+            model=text,
+            sample=text,
+            transcript=text,
+            reply=f"{text}. And more.",
+            first_clause=f"{text}.",
+            reason=text,
+            outcome="completed" if turn < 12 else "failed",
+            asked={"speed": text},
+            served={text: text},
+            caveats=[text],
+            token_count=text,
+            condition=text,
+            work_ms={text: 3.0},
+            audio="audio/x.flac",
+            usd=0.01,
+        )
+        for turn in range(14)
+    ]
+    facts = {f"x/{text}": {"kind": "local", "published_decode_tok_s": 60, "published_source": text}}
+    info = run_info(
+        records,
+        config={"name": text, "vad": {"stop_secs": 0.2}, text: [text]},
+        environment={"system": text, text: 1},
+        versions={text: text},
+        models={text: {"sha256": text}},
+        noise_floor_ms=None,
+        noise_floor_reason=text,
+        modes=facts,
+    )
+    return info, records
+
+
+@pytest.mark.parametrize("text", HOSTILE)
+def test_hostile_text_leaves_the_elements_as_they_are(text: str) -> None:
+    """The same elements and attributes stand there whatever people, models and files are called or say."""
+    info, records = everywhere("plain")
+    calm = page_of(records, info)
+    info, records = everywhere(text)
+    page = page_of(records, info)
+    assert page.names == calm.names
+    assert [sorted(found) for _, found in page.tags] == [sorted(found) for _, found in calm.tags]
+    assert not re.search("[\u2028\u2029\u202a-\u202e\u2066-\u2069\x00\x1b]", page.source.split("<script")[0])
+    assert not [name for _, found in page.tags for name in found if name.startswith("on")]
+
+
+def test_hostile_text_is_shown_as_text() -> None:
+    """What looks like markup can be read, in the reply, the transcript and the mode's name."""
+    text = "<img src=x onerror=alert(1)>"
+    info, records = everywhere(text)
+    assert sum(text in shown for shown in page_of(records, info).texts) > 20
+
+
+def test_nothing_but_the_pages_own_style_and_script_may_run() -> None:
+    """The policy names the hashes of the one style and the one script, and nothing from outside."""
+    info, records = made_run(turns=12)
+    page = page_of(records, info)
+    policy = next(
+        found["content"] for tag, found in page.tags if found.get("http-equiv") == "Content-Security-Policy"
+    )
+    assert policy is not None
+    rules = dict(rule.strip().split(" ", 1) for rule in policy.split(";"))
+    assert rules["default-src"] == "'none'"
+    for name, directive in (("style", "style-src"), ("script", "script-src")):
+        (content,) = re.findall(rf"<{name}>(.*?)</{name}>", page.source, re.S)
+        digest = base64.b64encode(hashlib.sha256(content.encode()).digest()).decode()
+        assert rules[directive] == f"'sha256-{digest}'"
+    assert "media-src" not in rules
+    assert "unsafe" not in policy
+    assert "http" not in policy
+    assert not page.attributes("style")
+    links = page.attributes("href") + page.attributes("src")
+    assert all(link.startswith(("#", "data:,")) for link in links)
+    assert "url(http" not in page.source
+
+
+def test_the_sections_stand_in_reading_order() -> None:
+    """Verdict, modes, stages, slot, distribution, price, turns, machine."""
+    info, records = five_modes(12)
+    ids = [found["id"] for tag, found in page_of(records, info).tags if tag in ("h1", "h2") and "id" in found]
+    assert ids == [
+        *("verdict", "predicted", "modes", "stages", "slot", "spread", "price", "turns", "machine"),
+    ]
+
+
+def test_predictions_are_labelled_and_stand_beside_the_verdict() -> None:
+    """The margin says that its figures are predicted, before it gives any."""
+    info, records = five_modes(20)
+    text = " ".join(page_of(records, info).texts)
+    label = text.index("Predicted, not measured: share")
+    assert label < text.index("infinitely fast ASR")
+
+
+def test_each_caveat_stands_once() -> None:
+    """Every code of the report has one note, in its words, and no other note is there."""
+    info, records = made_run(turns=30)
+    report = build_report(info, records)
+    page = Page(export(report, records))
+    codes = page.attributes("data-caveat")
+    assert sorted(codes) == sorted({caveat.code for caveat in report.caveats})
+    notes = dict(re.findall(r"<p class=caveat data-caveat=(\w+)>(.*?)</p>", page.source, re.S))
+    for caveat in report.caveats:
+        shown = html.unescape(re.sub(r"<[^>]+>", "", notes[caveat.code]))
+        assert set(re.findall(r"[A-Za-z]{4,}", caveat.text)) <= set(re.findall(r"[A-Za-z]{4,}", shown))
+        assert set(re.findall(r"\d+", caveat.text)) <= set(re.findall(r"\d+", shown))
+
+
+@pytest.mark.parametrize("what", ["no turn completed", "no turn at all"])
+def test_a_run_without_figures_is_told_without_charts_of_nothing(what: str) -> None:
+    """Nothing measured: no chart, no zero in place of a figure, and no caveat lost."""
+    records = [made(n, outcome="timed_out", reason="x", reply=None, deltas=()) for n in range(4)]
+    if what == "no turn at all":
+        records = []
+    report = build_report(run_info(records), records)
+    page = Page(export(report, records))
+    assert not [found for tag, found in page.tags if tag == "svg" and "chart" in (found.get("class") or "")]
+    medians = [found for tag, found in page.tags if (found.get("data-pointer") or "").endswith("ms/p50")]
+    assert [found["value"] for found in medians] == ["null"] * len(medians)
+    assert sorted(page.attributes("data-caveat")) == sorted({caveat.code for caveat in report.caveats})
+
+
+def test_one_turn_makes_a_report() -> None:
+    """A single turn is drawn, and its share is not claimed."""
+    page = page_of([made(0)])
+    assert page.names["details"] >= 1
+    assert "too few to tell" in page.source
+
+
+def test_a_partial_run_says_so_first() -> None:
+    """The warning stands before the verdict."""
+    planned = [made(n) for n in range(12)]
+    source = page_of(planned[:11], run_info(planned)).source
+    assert source.index("PARTIAL") < source.index("<h1")
+
+
+def test_emulated_modes_are_named_and_hatched_wherever_they_show() -> None:
+    """Rows, curves, hills, points and turns of an emulated mode carry the class that hatches them."""
+    records = [
+        *(
+            made(n, mode="own/replay", mode_kind="emulated", usd=0.01, marks=made_marks(vad_stop=200 + n))
+            for n in range(12)
+        ),
+        *(made(20 + n, usd=0.01) for n in range(12)),
+    ]
+    page = page_of(records)
+    drawn = [
+        (found.get("class") or "").split()
+        for tag, found in page.tags
+        if tag in ("g", "tr", "circle", "section", "svg", "use")
+        and re.search(r"\bm\d[ab]\b", found.get("class") or "")
+    ]
+    hatched = {name for found in drawn if "emu" in found for name in found if re.fullmatch(r"m\d[ab]", name)}
+    assert len(hatched) == 1
+    (colour,) = hatched
+    assert all(("emu" in found) == (colour in found) for found in drawn)
+    shown = re.sub(r"\s+", " ", " ".join(page.texts))
+    assert "own/replay (emulated)" in shown
+    assert "own, emulated" in shown
+
+
+def test_a_mode_without_a_price_is_in_its_own_lane_and_never_at_zero() -> None:
+    """An unknown price has words, no place on the dollar axis and an empty figure."""
+    records = [
+        *(made(n, mode="a/priced", usd=0.02) for n in range(12)),
+        *(made(20 + n, mode="b/unknown") for n in range(12)),
+    ]
+    page = page_of(records)
+    assert "no price known" in page.source
+    figures = {found["data-pointer"]: found["value"] for tag, found in page.tags if tag == "data"}
+    assert figures["/modes/1/usd_per_turn/mean"] == "null"
+    section = part(page, "price", "turns")
+    wide = section[section.index('class="chart wide"') : section.index("</svg>")]
+    xs = [float(x) for x in re.findall(r"<circle cx=([\d.]+)", wide)]
+    lane = float(re.findall(r"<rect x=([\d.]+)", wide)[0])
+    assert len(xs) == 2
+    assert xs[0] < lane < xs[1]
+
+
+def test_the_price_chart_is_left_out_with_a_word_where_nothing_has_a_price() -> None:
+    """No price at all: a sentence, no chart."""
+    page = page_of([made(n) for n in range(12)])
+    section = part(page, "price", "turns")
+    assert "<svg" not in section
+    assert "No mode has a known price" in section
+
+
+def test_turns_come_slowest_first_and_one_is_open() -> None:
+    """Turns are ordered by latency, those without one last, and only the slowest is unfolded."""
+    records = [made(n, v2v_ms=600 + 10 * (n * 7 % 11), sample=f"s{n}") for n in range(11)]
+    records.append(made(20, outcome="failed", reason="broken", sample="bad"))
+    page = page_of(records)
+    shown = [int(one) for one in re.findall(r'<b class="?ms[^>]*>(\d+)', page.source)]
+    assert shown == sorted(shown, reverse=True)
+    assert len(shown) == 11
+    assert len([1 for tag, found in page.tags if tag == "details" and "open" in found]) == 1
+    assert page.source.index("broken") > page.source.index("s0")
+
+
+def test_the_stages_of_a_waterfall_tile_the_turn() -> None:
+    """Each bar begins where the one before it ends, at its share of the scale."""
+    page = page_of([made(0)])
+    (drawn,) = re.findall(r'<svg viewBox="0 0 1000 12"[^>]*>(.*?)</svg>', page.source)
+    bars = [(int(a), int(b)) for a, b in re.findall(r"M(\d+) 6H(\d+)", drawn)]
+    assert len(bars) == 8
+    assert [begin for begin, _ in bars[1:]] == [end for _, end in bars[:-1]]
+    assert bars[-1][1] == round(1000 * 700 / 880)
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        "../x.flac",
+        "/etc/x.flac",
+        "audio/../../x.flac",
+        "javascript:alert(1)//x.flac",
+        "audio\\..\\x.flac",
+        "audio/x.exe",
+    ],
+)
+def test_a_recording_elsewhere_is_no_link(path: str) -> None:
+    """Only a sound file below the run's audio folder is linked."""
+    assert page_of([made(0, audio=path)]).names["audio"] == 0
+
+
+def test_recordings_are_links_and_on_request_inside(tmp_path: Path) -> None:
+    """By default a relative link; with `embed_audio` the bytes; one that cannot be read stays a link."""
+    (tmp_path / "audio").mkdir()
+    (tmp_path / "audio" / "a b.flac").write_bytes(b"fLaC-bytes")
+    records = [made(0, audio="audio/a b.flac"), made(1, audio="audio/gone.flac")]
+    report = build_report(run_info(records), records)
+    assert sorted(Page(export(report, records)).attributes("src")) == ["audio/a%20b.flac", "audio/gone.flac"]
+    page = Page(export(report, records, embed_audio=tmp_path))
+    encoded = base64.b64encode(b"fLaC-bytes").decode()
+    assert sorted(page.attributes("src")) == ["audio/gone.flac", f"data:audio/flac;base64,{encoded}"]
+
+
+def test_embedding_follows_no_link_out_of_the_run(tmp_path: Path) -> None:
+    """A planted link to a file outside the run folder is not read."""
+    (tmp_path / "secret.flac").write_bytes(b"secret")
+    run = tmp_path / "run"
+    (run / "audio").mkdir(parents=True)
+    (run / "audio" / "x.flac").symlink_to(tmp_path / "secret.flac")
+    records = [made(0, audio="audio/x.flac")]
+    page = export(build_report(run_info(records), records), records, embed_audio=run)
+    assert base64.b64encode(b"secret") not in page
+
+
+def test_200_turns_of_five_modes_stay_small() -> None:
+    """Under 400 KB, with a waterfall for each turn."""
+    info, records = five_modes(40)
+    content = export(build_report(info, records), records)
+    assert len(content) < 400_000
+    assert content.count(b"<details name=turn") == 200
+
+
+def test_many_turns_are_sampled_and_it_is_said() -> None:
+    """Of more turns 200 are shown, fairly over the modes, the slowest and the quickest among them."""
+    info, records = five_modes(300)
+    report = build_report(info, records)
+    content = export(report, records)
+    assert len(content) < 2_000_000
+    assert content.count(b"<details name=turn") == 200
+    assert content.count(b"A sample of 40 of 300 turns") == 5
+    for entry in report.modes:
+        for edge in (entry.voice_to_voice.min, entry.voice_to_voice.max):
+            assert f">{edge:.0f}</b>".encode() in content
+
+
+def test_text_that_was_left_out_is_said_to_be() -> None:
+    """A run without texts shows none, and no empty quotation."""
+    page = page_of([made(n, transcript=None, reply=None, first_clause=None) for n in range(12)])
+    assert "the text was not kept" in page.source
+    assert "“”" not in page.source
+
+
+def test_a_long_reply_is_cut() -> None:
+    """A reply of a megabyte does not make the page one."""
+    assert len(page_of([made(0, reply="word " * 200_000)]).source) < 200_000
+
+
+def test_the_export_is_the_same_each_time() -> None:
+    """No clock, no chance: the same run gives the same bytes, by name in the registry."""
+    info, records = made_run(turns=30)
+    report: Report = build_report(info, records)
+    function, suffix = exporter("html")
+    assert suffix == "html"
+    assert function(report, records) == export(report, records)
+
+
+def test_odd_replies_are_drawn() -> None:
+    """One delta, none, all at once, or before the slot: every chart stands."""
+    deltas = [made_deltas(1), (), made_deltas(5, 0, 0), made_deltas(3, 5000, 10)]
+    records = [made(n, deltas=deltas[n % 4]) for n in range(16)]
+    assert page_of(records).names["fieldset"] == 1
