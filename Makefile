@@ -24,6 +24,7 @@ demo: $(SETUP)
 	$(BIN)/voicebench batch
 
 test: $(SETUP) lint types check-layers
+	sh tests/system-packages.sh
 	$(BIN)/voicebench models fetch
 	$(BIN)/python -m pytest
 

@@ -9,11 +9,11 @@ if TYPE_CHECKING:
 
 
 def show_run(folder: RunFolder, *, as_json: bool) -> None:
-    """Write `report.json` into the run's folder and print the report; a partial run is told as partial."""
+    """Write `report.json` and `report.html` into the run's folder and print the report; a partial run is told as partial."""
     from voicebench.cli.report import say_written, show
     from voicebench.export.run_report import report_of, write_report
 
     made = report_of(folder)
-    files = write_report(made, ["json"])
+    files = write_report(made, ["json", "html"])
     show(made, as_json=as_json)
     say_written(files)
