@@ -36,6 +36,7 @@ LEAST_CONTRAST_DB = 6.0
 _SILENT_DBFS = -80.0
 _FAR_MS = 400.0
 _BACKGROUND_MS = 2000.0
+_WELL_BELOW_DB = 5.0
 _NARROW_HZ = 4300.0
 _NARROW_DB = -50.0
 
@@ -100,13 +101,12 @@ def _levels(clean: NDArray[np.float32], sample_rate: int) -> Levels | None:
     if split.high < _SILENT_DBFS:
         return None
     loud = level > split.cut
-    noise = background_windows(loud, windows(100))
-    heard = noise is not None and bool(
-        np.count_nonzero(~widened(loud, windows(_FAR_MS))) >= windows(_BACKGROUND_MS)
-    )
-    if noise is None:
-        noise = power <= np.quantile(power, 0.02)
     peak = _speech_peak(clean, sample_rate, power, split)
+    threshold_db = float(decibel(threshold_for(np.asarray([peak], np.float32), quiet=True) ** 2))
+    heard = np.count_nonzero(~widened(loud, windows(_FAR_MS))) >= windows(_BACKGROUND_MS)
+    noise = background_windows(loud)
+    if noise is None:
+        noise = _between_words(loud, power, threshold_db)
     return Levels(
         samples=clean,
         power=power,
@@ -116,23 +116,36 @@ def _levels(clean: NDArray[np.float32], sample_rate: int) -> Levels | None:
         noise_high_db=float(decibel(float(np.quantile(power[noise], 0.98)))),
         noise_peak_db=float(decibel(float(np.quantile(power[noise], 0.999)))),
         peak=peak,
-        threshold_db=float(decibel(threshold_for(np.asarray([peak], np.float32), quiet=True) ** 2)),
-        background_heard=heard,
+        threshold_db=threshold_db,
+        background_heard=bool(heard),
         narrow=sample_rate < 2 * _NARROW_HZ
         or share_above(clean, sample_rate, _NARROW_HZ, loud) < 10 ** (_NARROW_DB / 10),
     )
 
 
-def background_windows(speech: Mask, least: int) -> Mask | None:
+def background_windows(speech: Mask) -> Mask | None:
     """The windows that hold background: well away from `speech` where there are 2 s of such, else near it.
 
-    None where even 50 ms away from speech fewer than `least` windows are left.
+    None where less than 300 ms lie 150 ms away from speech.
     """
-    for distance_ms, enough in ((_FAR_MS, windows(_BACKGROUND_MS)), (150, windows(500)), (50, least)):
+    for distance_ms, enough_ms in ((_FAR_MS, _BACKGROUND_MS), (150, 300)):
         away = ~widened(speech, windows(distance_ms))
-        if np.count_nonzero(away) >= enough:
+        if np.count_nonzero(away) >= windows(enough_ms):
             return away
     return None
+
+
+def _between_words(speech: Mask, power: Floats, threshold_db: float) -> Mask:
+    """The background of a recording that is nearly all speech, as it shows in the shortest pauses.
+
+    Where one window in fifty is far below the threshold, those tell how quiet it is. Else what lies 50 ms
+    away from speech may be noise, or where nothing does, the quietest windows.
+    """
+    quietest = np.asarray(power <= np.quantile(power, 0.02), dtype=np.bool_)
+    if float(decibel(float(power[quietest].max()))) < threshold_db - _WELL_BELOW_DB:
+        return quietest
+    away = ~widened(speech, windows(50))
+    return away if np.count_nonzero(away) >= windows(100) else quietest
 
 
 def _speech_peak(samples: NDArray[np.float32], sample_rate: int, power: Floats, split: Split) -> float:

@@ -21,12 +21,14 @@ from voicebench.audio.waveform.channel import (
     channel_levels,
 )
 from voicebench.audio.waveform.findings import Analysis, Caveat, Segment
-from voicebench.audio.waveform.islands import find_islands
-from voicebench.audio.waveform.judging import judged
-from voicebench.audio.waveform.levels import Floats, decibel
+from voicebench.audio.waveform.islands import find_islands, plain_islands
+from voicebench.audio.waveform.judging import is_gated, judged
+from voicebench.audio.waveform.levels import Floats, decibel, smooth
 
 BRIDGE_MS = 350.0
 """A pause of at most this inside one speaker's speech does not end the utterance."""
+_GATED_MS = 300.0
+_SPEECH_SPREAD_DB = 14.0
 _LOW_SNR_DB = 5.0
 _ECHO_SUSPECT = 4.0
 
@@ -56,20 +58,38 @@ def segments(
         return Analysis(
             (), sample_rate, duration, -120.0, THRESHOLD_DBFS, None, False, {}, (Caveat(code, text),)
         )
-    if levels.split.high - levels.split.low < LEAST_CONTRAST_DB:
+    flat = levels.split.high - levels.split.low < LEAST_CONTRAST_DB
+    if flat and _spread_db(levels) < _SPEECH_SPREAD_DB:
         caveat = Caveat("no_speech", "no speech found; nothing stands out from the background")
         return Analysis(
             (), sample_rate, duration, levels.floor_db, levels.threshold_db, None, True, {}, (caveat,)
         )
-    islands, threshold_db, noisy = find_islands(levels, sample_rate, masker)
+    if flat:
+        # Speech from end to end: no pause tells what its background is.
+        threshold_db, noisy = levels.threshold_db, False
+        islands = [
+            island._replace(reason="no_background")
+            for island in plain_islands(levels, sample_rate, threshold_db, masker)
+        ]
+    else:
+        islands, threshold_db, noisy = find_islands(levels, sample_rate, masker)
     kept, dropped = judged(islands, levels, sample_rate, shortest_ms, noisy)
+    gated = is_gated(kept, levels)
+    if gated:
+        kept = [
+            island._replace(reason="gated_noise", start_doubt_ms=_GATED_MS, end_doubt_ms=_GATED_MS)
+            for island in kept
+        ]
     found = bridged(as_segments(kept, levels, sample_rate, masker), bridge_ms)
     speech = [s.level_dbfs for s in found]
     snr = max(speech) - levels.floor_db if speech else None
     caveats: list[Caveat] = []
     if not found:
         caveats.append(Caveat("no_speech", "no speech found; no sound is long and loud enough"))
-    elif noisy:
+    if gated:
+        text = "a noise gate opens and closes with the speech: its noise hides the edges"
+        caveats.append(Caveat("gated_noise", text, len(kept)))
+    if found and noisy:
         caveats.append(
             Caveat(
                 "noisy",
@@ -88,6 +108,12 @@ def segments(
         dropped,
         tuple(caveats),
     )
+
+
+def _spread_db(levels: Levels) -> float:
+    """How far levels over 25 ms range from quiet to loud: speech 17 dB and more, noise up to 11."""
+    low, high = np.quantile(decibel(smooth(levels.power, 5)), [0.05, 0.95])
+    return float(high - low)
 
 
 def checked(samples: NDArray[np.float32], sample_rate: int) -> None:

@@ -21,6 +21,8 @@ _RAISE_DB = 3.0
 _LONE_MS = 50.0
 _LONE_WINDOWS = 2
 _CLICK_DB = 20.0
+_HIDDEN_MS = 90.0
+"""How far off an edge may be next to which the rest of an echo could hide sound."""
 _BREATHLESS_MS = 12_000.0
 _DEEPEST = 3
 
@@ -69,7 +71,7 @@ def _within(run: Run, levels: Levels, sample_rate: int) -> Levels | None:
 def plain_islands(
     levels: Levels, sample_rate: int, threshold_db: float, masker: Floats | None
 ) -> list[Island]:
-    """Stretches of sound by the presence rule, gaps of up to 150 ms closed."""
+    """Stretches of sound by the presence rule, gaps of up to 200 ms closed."""
     plain = present(levels.samples, sample_rate, amplitude(threshold_db))
     sound = plain.copy()
     if levels.narrow:
@@ -80,9 +82,18 @@ def plain_islands(
         plain &= sound
     doubt = WINDOW_MS * (2.0 if levels.narrow else 1.0)
     sound &= ~clicks(runs_of(sound), levels.power)
+    hidden = np.zeros(sound.size, dtype=np.bool_)
+    if masker is not None:
+        hidden = masker > amplitude(threshold_db) ** 2
+    reach = windows(ISLAND_MS)
     islands = [
-        Island(run, int(np.count_nonzero(plain[run.start : run.stop])), doubt, doubt)
-        for run in joined(runs_of(sound), windows(ISLAND_MS))
+        Island(
+            run,
+            int(np.count_nonzero(plain[run.start : run.stop])),
+            _HIDDEN_MS if hidden[max(0, run.start - reach) : run.start].any() else doubt,
+            _HIDDEN_MS if hidden[run.stop : run.stop + reach].any() else doubt,
+        )
+        for run in joined(runs_of(sound), reach)
     ]
     return [island for island in islands if island.sounding]
 

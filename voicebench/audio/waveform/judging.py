@@ -11,7 +11,11 @@ from voicebench.audio.waveform.levels import decibel, smooth
 
 _QUIET_DB = 30.0
 _BREATH_DB = 20.0
-_BREATH_MS = 800.0
+_BREATH_MS = 1500.0
+_PLATEAU_MS = 100.0
+_STEADY_DB = 1.5
+_BELOW_DB = 10.0
+_LEAST_GATED = 3
 _VOICED = 0.55
 _VOICED_FRAMES = 2
 _PITCH_HZ = (70.0, 420.0)
@@ -23,8 +27,8 @@ def judged(
 ) -> tuple[list[Island], dict[str, int]]:
     """The islands that can be speech, and how many were dropped as `click`, `quiet` or `breath`.
 
-    Quiet is 30 dB below the loudest; a breath is 20 dB below it, shorter than 800 ms and without voice
-    (in noise, where voice cannot be told, none is dropped as such).
+    Quiet is 30 dB below the loudest; a breath (or a rustle) is 20 dB below it, shorter than 1.5 s and
+    without voice (in noise, where voice cannot be told, none is dropped as such).
     """
     short = decibel(smooth(levels.power, 5))
     tops = [float(short[i.run.start : i.run.stop].max()) for i in islands]
@@ -46,8 +50,30 @@ def judged(
     return kept, dropped
 
 
+def is_gated(islands: list[Island], levels: Levels) -> bool:
+    """Does a noise gate open and close with the speech, so that its noise hides where speech begins and ends?
+
+    Then most stretches of sound begin and end with 100 ms of a steady low level, the same
+    everywhere.
+    """
+    length, skip = windows(_PLATEAU_MS), 2
+    course = decibel(smooth(levels.power, 5))
+    long = [i.run for i in islands if i.run.length >= 4 * length]
+    if len(long) < _LEAST_GATED:
+        return False
+    first = np.array([course[r.start + skip : r.start + skip + length] for r in long])
+    last = np.array([course[r.stop - skip - length : r.stop - skip] for r in long])
+    tops = np.array([course[r.start : r.stop].max() for r in long])
+    steady: list[NDArray[np.float64]] = []
+    for plateau in (first, last):
+        level = plateau.mean(axis=1)
+        steady.append(level[(plateau.std(axis=1) < _STEADY_DB) & (level < tops - _BELOW_DB)])
+    enough = min(part.size for part in steady) >= len(long) / 2
+    return enough and float(np.std(np.concatenate(steady))) < _STEADY_DB
+
+
 def is_breath(island: Island, levels: Levels, sample_rate: int) -> bool:
-    """Is it shorter than 800 ms and without a voice's pitch?"""
+    """Is it shorter than 1.5 s and without a voice's pitch?"""
     if island.run.length > windows(_BREATH_MS):
         return False
     width = window_samples(sample_rate)

@@ -101,7 +101,7 @@ def noisy_islands(
         speech = np.zeros(noise.size, dtype=np.bool_)
         for run in runs:
             speech[run.start : run.stop] = True
-        quiet = background_windows(speech, windows(100))
+        quiet = background_windows(speech)
         if quiet is None:
             break
         noise = quiet
