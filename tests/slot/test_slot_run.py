@@ -13,7 +13,8 @@ from tests.slot.slot_runs import Told, quick, ran, slot_plan, written
 from voicebench.analysis.report import build_report
 from voicebench.clock import NS_PER_MS
 from voicebench.emulator import replay
-from voicebench.errors import BadRequest, MissingKey
+from voicebench.errors import BadRequest, MissingExtra, MissingKey
+from voicebench.plan import registry
 from voicebench.plan.config import Config
 from voicebench.plan.modes import Mode, catalogue
 from voicebench.plan.prompts import slot_prompts
@@ -333,3 +334,13 @@ def test_the_seed_modes_are_the_default() -> None:
     """All four are in the catalogue, and are emulated."""
     assert all(isinstance(catalogue()[mode_id], Mode) for mode_id in SEED_MODES)
     assert {catalogue()[mode_id].kind for mode_id in SEED_MODES} == {"emulated"}
+
+
+def test_a_missing_sdk_is_named_with_its_extra(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Without Anthropic's SDK its modes are refused with what to install, the emulated ones included."""
+    monkeypatch.setattr(registry, "_importable", lambda library: library != "anthropic")
+    for mode_id in ("emulated/opus-4.6", "anthropic/claude-opus-5-5"):
+        config = Config.model_validate({"modes": [mode_id]})
+        with pytest.raises(MissingExtra, match=r"voicebench-testbed\[anthropic\]"):
+            make_slot_plan(config, 1, variables={"ANTHROPIC_API_KEY": "k" * 20})
+    assert make_slot_plan(Config.model_validate({"modes": ["emulated/gpt-5.3-codex"]}), 1, variables={})

@@ -95,10 +95,13 @@ async def through_pipecat(
     max_tokens: int = 400,
     options: dict[str, Any] | None = None,
     interrupt_at: int | None = None,
+    conversations: tuple[list[dict[str, str]], ...] = (),
+    before_each: Callable[[Any], None] = lambda service: None,
 ) -> Spoken:
     """Put the prompts to the pipecat service of this API, each in a conversation of its own.
 
-    With `interrupt_at` the person barges in at that text frame.
+    `conversations` are put in place of the prompts. With `interrupt_at` the person barges in at that text
+    frame. `before_each` may change the service before each request.
     """
     from pipecat.frames.frames import (
         EndFrame,
@@ -148,10 +151,12 @@ async def through_pipecat(
     await runner.add_workers(worker)
 
     async def talk() -> None:
-        for prompt in prompts:
+        given = conversations or tuple([{"role": "user", "content": prompt}] for prompt in prompts)
+        for messages in given:
+            before_each(service)
             spoken.replies.append("")
             ear.over.clear()
-            context = LLMContext([{"role": "user", "content": prompt}])
+            context = LLMContext([*messages])  # type: ignore[list-item] # plain dictionaries serve
             await worker.queue_frame(LLMContextFrame(context))
             async with asyncio.timeout(20):
                 await ear.over.wait()

@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from tests.stages.asked import ANSWER, APIS, QUESTION, through_pipecat
 from voicebench.emulator.process import EmulatorProcess
+from voicebench.plan.modes import Mode
+from voicebench.turns.records import Flag
+from voicebench.turns.stream_fields import stream_flags
 
 EACH = pytest.mark.parametrize("api", APIS)
 SPIDER = "How many legs does a spider have?"
@@ -98,3 +103,34 @@ async def test_the_mode_is_asked_for(emulator: EmulatorProcess, api: str) -> Non
         assert asked[name] == value
         assert spoken.streams[0].asked[name] == value
         assert spoken.streams[0].served[name] == value
+
+
+async def test_a_request_that_pipecat_repeats_is_one_stream_with_two_attempts(
+    emulator: EmulatorProcess,
+) -> None:
+    """Over the WebSocket pipecat asks again where the server has lost the conversation: the time runs from
+    the first attempt, and the second is there to be seen."""
+
+    def forget(service: Any) -> None:
+        if service._previous_response_id is not None:
+            service._previous_response_id = "resp_lost"
+
+    first = [{"role": "user", "content": QUESTION}]
+    spoken = await through_pipecat(
+        emulator,
+        "openai-responses-ws",
+        conversations=(
+            first,
+            [*first, {"role": "assistant", "content": ANSWER}, {"role": "user", "content": SPIDER}],
+        ),
+        before_each=forget,
+    )
+    assert spoken.replies == [ANSWER, "A spider has eight legs."]
+    assert spoken.errors == []
+    once, again = spoken.streams
+    assert [attempt.status for attempt in once.attempts] == ["ok"]
+    assert [attempt.status for attempt in again.attempts] == ["failed", "ok"]
+    assert again.attempts[0].request_ns == again.request_ns
+    assert again.attempts[1].request_ns > again.request_ns
+    mode = Mode(id="x/y", kind="live", provider="x", api="openai-responses-ws", model="y")
+    assert stream_flags(mode, again, False) == (Flag.RETRIED,)
