@@ -15,7 +15,13 @@ from voicebench.turns.stream_fields import stream_fields, stream_work_ms
 def last_chunk(**extra: Any) -> ChatCompletionChunk:
     """The last chunk as the SDK parses it, with a vendor's own fields beside the counts."""
     usage = {"prompt_tokens": 20, "completion_tokens": 2, "total_tokens": 22}
-    raw = {"id": "c", "object": "chat.completion.chunk", "created": 1, "model": "m", "choices": []}
+    raw: dict[str, Any] = {
+        "id": "c",
+        "object": "chat.completion.chunk",
+        "created": 1,
+        "model": "m",
+        "choices": [],
+    }
     return ChatCompletionChunk.construct(**raw, usage=usage, **extra)
 
 
