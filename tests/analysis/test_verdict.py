@@ -8,8 +8,9 @@ import pytest
 
 from tests.analysis.made_run import run_info
 from tests.turns.made import made, made_marks
+from voicebench.analysis.bottleneck import bottleneck_of
 from voicebench.analysis.report import build_report
-from voicebench.analysis.verdict import Verdict, bottleneck_of, verdict_of, whole_percent
+from voicebench.analysis.verdict import Verdict, verdict_of, whole_percent
 from voicebench.turns.durable import strict_json
 from voicebench.turns.records import TurnRecord
 from voicebench.turns.timeline import Stage

@@ -2,95 +2,21 @@
 
 from __future__ import annotations
 
-import base64
-import hashlib
 import html
 import json
 import re
-from collections import Counter
-from html.parser import HTMLParser
-from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
 
 from tests.analysis.made_run import made_run, run_info
+from tests.export.html_page import Page, at, page_of, part
 from tests.export.made_modes import five_modes
 from tests.export.test_formats import as_json, as_rows, as_tables
 from tests.turns.made import made, made_deltas, made_marks
 from voicebench.analysis.report import Report, build_report
 from voicebench.export.html.page import export
 from voicebench.export.registry import exporter
-from voicebench.turns.records import TurnRecord
-
-HOSTILE = (
-    "</script><img src=x onerror=alert(1)>",
-    "<!--",
-    "]]><svg onload=alert(1)>",
-    "a\u2028b\u2029c",
-    "\u202eabc\u2066",
-    '" onmouseover="alert(1)',
-    "' autofocus onfocus='alert(1)",
-    "</title></style></textarea><script>alert(1)</script>",
-    "&lt;b&gt; &amp; \x00\x1b[31m \ud800",
-)
-
-
-class Page(HTMLParser):
-    """A page's elements, attributes and texts, as a parser sees them."""
-
-    def __init__(self, content: bytes) -> None:
-        super().__init__(convert_charrefs=True)
-        self.source = content.decode()
-        self.tags: list[tuple[str, dict[str, str | None]]] = []
-        self.texts: list[str] = []
-        self.feed(self.source)
-        self.close()
-
-    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        """Note an element."""
-        self.tags.append((tag, dict(attrs)))
-
-    def handle_data(self, data: str) -> None:
-        """Note a text."""
-        self.texts.append(data)
-
-    def handle_comment(self, data: str) -> None:
-        """There is none."""
-        pytest.fail(f"a comment: {data[:80]}")
-
-    @property
-    def names(self) -> Counter[str]:
-        """How many elements of each name there are."""
-        return Counter(tag for tag, _ in self.tags)
-
-    def attributes(self, name: str) -> list[str]:
-        """The values of one attribute, in order."""
-        return [value or "" for _, found in self.tags for key, value in found.items() if key == name]
-
-    def block(self, name: str) -> Any:
-        """The JSON block of that id."""
-        found = re.search(rf"<script type=application/json id={name}>(.*?)</script>", self.source, re.S)
-        assert found is not None
-        return json.loads(found[1])
-
-
-def page_of(records: list[TurnRecord], info: dict[str, Any] | None = None) -> Page:
-    """The page of a run of these records."""
-    return Page(export(build_report(info or run_info(records), records), records))
-
-
-def part(page: Page, begin: str, end: str) -> str:
-    """The source from one section up to another."""
-    return page.source[page.source.index(f"labelledby={begin}") : page.source.index(f"labelledby={end}")]
-
-
-def at(told: Any, pointer: str) -> Any:
-    """The value at an RFC 6901 pointer."""
-    for key in pointer.split("/")[1:]:
-        told = told[int(key)] if isinstance(told, list) else told[key]
-    return told
 
 
 def test_all_four_formats_tell_the_same_figures() -> None:
@@ -126,87 +52,6 @@ def test_what_is_shown_is_the_rounded_figure() -> None:
     )
     assert len(found) == 2
     assert [shown for _, shown in found] == [f"{float(value):.0f}" for value, _ in found]
-
-
-def everywhere(text: str) -> tuple[dict[str, Any], list[TurnRecord]]:
-    """A run with `text` in every field of text that a report shows."""
-    records = [
-        made(
-            turn,
-            mode=f"x/{text}",
-            model=text,
-            sample=text,
-            transcript=text,
-            reply=f"{text}. And more.",
-            first_clause=f"{text}.",
-            reason=text,
-            outcome="completed" if turn < 12 else "failed",
-            asked={"speed": text},
-            served={text: text},
-            caveats=[text],
-            token_count=text,
-            condition=text,
-            work_ms={text: 3.0},
-            audio="audio/x.flac",
-            usd=0.01,
-        )
-        for turn in range(14)
-    ]
-    facts = {f"x/{text}": {"kind": "local", "published_decode_tok_s": 60, "published_source": text}}
-    info = run_info(
-        records,
-        config={"name": text, "vad": {"stop_secs": 0.2}, text: [text]},
-        environment={"system": text, text: 1},
-        versions={text: text},
-        models={text: {"sha256": text}},
-        noise_floor_ms=None,
-        noise_floor_reason=text,
-        modes=facts,
-    )
-    return info, records
-
-
-@pytest.mark.parametrize("text", HOSTILE)
-def test_hostile_text_leaves_the_elements_as_they_are(text: str) -> None:
-    """The same elements and attributes stand there whatever people, models and files are called or say."""
-    info, records = everywhere("plain")
-    calm = page_of(records, info)
-    info, records = everywhere(text)
-    page = page_of(records, info)
-    assert page.names == calm.names
-    assert [sorted(found) for _, found in page.tags] == [sorted(found) for _, found in calm.tags]
-    assert not re.search("[\u2028\u2029\u202a-\u202e\u2066-\u2069\x00\x1b]", page.source.split("<script")[0])
-    assert not [name for _, found in page.tags for name in found if name.startswith("on")]
-
-
-def test_hostile_text_is_shown_as_text() -> None:
-    """What looks like markup can be read, in the reply, the transcript and the mode's name."""
-    text = "<img src=x onerror=alert(1)>"
-    info, records = everywhere(text)
-    assert sum(text in shown for shown in page_of(records, info).texts) > 20
-
-
-def test_nothing_but_the_pages_own_style_and_script_may_run() -> None:
-    """The policy names the hashes of the one style and the one script, and nothing from outside."""
-    info, records = made_run(turns=12)
-    page = page_of(records, info)
-    policy = next(
-        found["content"] for tag, found in page.tags if found.get("http-equiv") == "Content-Security-Policy"
-    )
-    assert policy is not None
-    rules = dict(rule.strip().split(" ", 1) for rule in policy.split(";"))
-    assert rules["default-src"] == "'none'"
-    for name, directive in (("style", "style-src"), ("script", "script-src")):
-        (content,) = re.findall(rf"<{name}>(.*?)</{name}>", page.source, re.S)
-        digest = base64.b64encode(hashlib.sha256(content.encode()).digest()).decode()
-        assert rules[directive] == f"'sha256-{digest}'"
-    assert "media-src" not in rules
-    assert "unsafe" not in policy
-    assert "http" not in policy
-    assert not page.attributes("style")
-    links = page.attributes("href") + page.attributes("src")
-    assert all(link.startswith(("#", "data:,")) for link in links)
-    assert "url(http" not in page.source
 
 
 def test_the_sections_stand_in_reading_order() -> None:
@@ -341,45 +186,6 @@ def test_the_stages_of_a_waterfall_tile_the_turn() -> None:
     assert bars[-1][1] == round(1000 * 700 / 880)
 
 
-@pytest.mark.parametrize(
-    "path",
-    [
-        "../x.flac",
-        "/etc/x.flac",
-        "audio/../../x.flac",
-        "javascript:alert(1)//x.flac",
-        "audio\\..\\x.flac",
-        "audio/x.exe",
-    ],
-)
-def test_a_recording_elsewhere_is_no_link(path: str) -> None:
-    """Only a sound file below the run's audio folder is linked."""
-    assert page_of([made(0, audio=path)]).names["audio"] == 0
-
-
-def test_recordings_are_links_and_on_request_inside(tmp_path: Path) -> None:
-    """By default a relative link; with `embed_audio` the bytes; one that cannot be read stays a link."""
-    (tmp_path / "audio").mkdir()
-    (tmp_path / "audio" / "a b.flac").write_bytes(b"fLaC-bytes")
-    records = [made(0, audio="audio/a b.flac"), made(1, audio="audio/gone.flac")]
-    report = build_report(run_info(records), records)
-    assert sorted(Page(export(report, records)).attributes("src")) == ["audio/a%20b.flac", "audio/gone.flac"]
-    page = Page(export(report, records, embed_audio=tmp_path))
-    encoded = base64.b64encode(b"fLaC-bytes").decode()
-    assert sorted(page.attributes("src")) == ["audio/gone.flac", f"data:audio/flac;base64,{encoded}"]
-
-
-def test_embedding_follows_no_link_out_of_the_run(tmp_path: Path) -> None:
-    """A planted link to a file outside the run folder is not read."""
-    (tmp_path / "secret.flac").write_bytes(b"secret")
-    run = tmp_path / "run"
-    (run / "audio").mkdir(parents=True)
-    (run / "audio" / "x.flac").symlink_to(tmp_path / "secret.flac")
-    records = [made(0, audio="audio/x.flac")]
-    page = export(build_report(run_info(records), records), records, embed_audio=run)
-    assert base64.b64encode(b"secret") not in page
-
-
 def test_200_turns_of_five_modes_stay_small() -> None:
     """Under 400 KB, with a waterfall for each turn."""
     info, records = five_modes(40)
@@ -420,6 +226,15 @@ def test_the_export_is_the_same_each_time() -> None:
     function, suffix = exporter("html")
     assert suffix == "html"
     assert function(report, records) == export(report, records)
+
+
+def test_a_run_without_nominal_slots_is_told() -> None:
+    """With no slot asked for, the residual one alone is drawn and told."""
+    records = [made(n) for n in range(12)]
+    report = build_report(run_info(records), records, slots_ms=[])
+    page = Page(export(report, records))
+    assert page.names["fieldset"] == 1
+    assert "residual slot" in page.source
 
 
 def test_odd_replies_are_drawn() -> None:

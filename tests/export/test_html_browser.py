@@ -11,8 +11,8 @@ from typing import Any
 
 import pytest
 
+from tests.export.html_page import HOSTILE, everywhere
 from tests.export.made_modes import five_modes
-from tests.export.test_html import HOSTILE, everywhere
 from voicebench.analysis.report import build_report
 from voicebench.export.html.page import export
 

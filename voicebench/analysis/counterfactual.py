@@ -60,8 +60,10 @@ class Prediction:
     """Why nothing is predicted; None where something is."""
 
     def to_dict(self) -> dict[str, Any]:
-        """The plain values."""
-        return {**asdict(self), "anchor": None if self.anchor is None else self.anchor.value}
+        """The plain values, without the note."""
+        told = {**asdict(self), "anchor": None if self.anchor is None else self.anchor.value}
+        del told["note"]
+        return told
 
 
 def without_llm(record: TurnRecord) -> float | None:

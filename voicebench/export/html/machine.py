@@ -16,26 +16,23 @@ def machine_section(report: Report) -> Safe:
     """Everything that one needs to run it again."""
     run = report.run
     floor = run.noise_floor_ms
-    noise = (
-        join(
-            figure("/run/noise_floor_ms", floor, number(floor, 1)),
-            " ms: p99 of what the harness itself adds.",
-        )
-        if floor is not None
-        else join("Not known: ", user_text(run.noise_floor_reason or "no reason is given"), ".")
-    )
     info = run.to_dict()
+    calibration = info.get("calibration")
+    statistic = calibration.get("statistic") if isinstance(calibration, Mapping) else None
+    noise = join("Not known: ", user_text(run.noise_floor_reason or "no reason is given"), ".")
+    if floor is not None:
+        shown = figure("/run/noise_floor_ms", floor, number(floor, 1))
+        noise = join(shown, " ms: ", user_text(str(statistic or "p99")), " of what the harness itself adds.")
     blocks = [
         _block("Noise floor", noise),
         _block("Machine", _flat(run.environment)),
         _block("Versions", _flat(run.versions)),
         _block("Model files", _flat(run.models) if run.models else tag("span", "none", class_="mute")),
     ]
-    calibration = info.get("calibration")
     if isinstance(calibration, Mapping):
         blocks.insert(1, _block("Calibration", _flat(calibration)))
     differences = [
-        join(user_text(entry.mode, 80), ": ", number(entry.waveform_difference.p50, 1), " ms; ")
+        join(user_text(entry.mode, 80), ": ", number(entry.waveform_difference.p50, 1), " ms. ")
         for entry in report.modes
         if entry.waveform_difference.n
     ]

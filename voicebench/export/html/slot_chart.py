@@ -85,11 +85,12 @@ def _draw(report: Report, rows: Sequence[tuple[Look, Curve]], name: str, width: 
         svg_text(right, bottom + 31, "ms since the slot's start", "tick", "end"),
         svg_text(0, TOP - 38, UNITS[name], "tick"),
     ]
-    slot = f"{report.slots_ms[-1]:g}"
+    slot = f"{report.slots_ms[-1]:g}" if report.slots_ms else ""
     told = "; ".join(
         f"{look.full} {value:.1f}" for look, _ in rows if (value := delivered(look, slot, name)) is not None
     )
-    words = f"Median {UNITS[name]} over time since the slot's start. By {slot} ms: {told}."
+    words = f"Median {UNITS[name]} over time since the slot's start."
+    words += f" By {slot} ms: {told}." if told else ""
     return svg(width, bottom + 36, words, *parts, class_=class_)
 
 
