@@ -122,7 +122,7 @@ async def test_a_fault_has_its_outcome_and_harms_no_other_turn(
     point: str, fault: str, outcome: Outcome, reason: str
 ) -> None:
     """A stage that raises, hangs or gives nothing ends its turn in one outcome; the next is completed."""
-    async with driving() as driver:
+    async with driving(turn_timeout_s=1.5 if fault == "hang" else 6) as driver:
         stage = driver.specs.llm[driver.mode.id] if point == "llm" else getattr(driver.specs, point)
         set_fault(stage, fault)
         broken = await driver.record(clip(SPEECH_S))
@@ -163,8 +163,8 @@ async def test_turns_of_one_session_do_not_mix() -> None:
 async def test_a_pause_splits_the_turn_and_the_whole_is_answered() -> None:
     """A pause longer than the detector's wait cuts the person off: the second request answers, the first
     is a cutoff, and its reply is not heard once the person goes on."""
-    async with driving(llm={"first_text_ms": 300}) as driver:
-        heard = await driver.turn(clip(0.3, 0.5, 0.3), 1.1)
+    async with driving(turn_timeout_s=6, llm={"first_text_ms": 300}) as driver:
+        heard = await driver.turn(clip(0.3, 1.0, 0.3), 1.6)
         record = make_record(facts(mode=driver.mode), heard)
         check_completed(record)
         assert record.cutoffs == 1
@@ -177,12 +177,15 @@ async def test_a_pause_splits_the_turn_and_the_whole_is_answered() -> None:
 
 async def test_a_noise_that_cancels_the_reply_is_an_interruption() -> None:
     """A cough before the reply stops it; nothing is said after it: the turn was interrupted, not silent."""
-    async with driving(llm={"first_text_ms": 400}) as driver:
+    async with driving(turn_timeout_s=6, llm={"first_text_ms": 1500}) as driver:
         turn = asyncio.create_task(driver.turn(clip(0.3, 0.4, 0.15)))
         await until_told(driver, Kind.TRANSCRIPT)
         set_fault(driver.specs.asr, "nothing")
         heard = await turn
         assert heard.ending == "cancelled"
+        cancelled = make_record(facts(mode=driver.mode), heard)
+        assert cancelled.outcome is Outcome.INTERRUPTED
+        assert "cancelled the reply" in (cancelled.reason or "")
         set_fault(driver.specs.asr, "none")
         check_completed(await driver.record(clip(SPEECH_S)))
 
