@@ -12,7 +12,7 @@ from voicebench.emulator.process import EmulatorProcess
 from voicebench.emulator.process import start as start_process
 from voicebench.emulator.timing import TimingScript
 from voicebench.errors import BadRequest
-from voicebench.plan.modes import Mode
+from voicebench.plan.modes import Mode, with_members
 
 PATHS = {"anthropic": "", "openai-chat": "/v1", "openai-responses": "/v1", "openai-responses-ws": "/v1"}
 """The APIs that the emulator serves, and what each SDK wants behind its host."""
@@ -48,10 +48,14 @@ def placed(modes: Sequence[Mode], port: int = 0) -> tuple[Mode, ...]:
     Port 0 stands for one that is not known yet: settings can be checked with it. In the request an emulated
     mode is called by its id, under which the emulator has its timing.
     """
-    return tuple(_placed(mode, port) if is_served_here(mode) else mode for mode in modes)
+    return tuple(_placed(mode, port) for mode in modes)
 
 
 def _placed(mode: Mode, port: int) -> Mode:
+    if mode.members:
+        return mode.model_copy(update={"members": placed(mode.members, port)})
+    if not is_served_here(mode):
+        return mode
     fault = mode.emulation.get("fault")
     model = f"{mode.id}!{fault}" if fault else mode.id
     here: dict[str, Any] = {"base_url": f"http://127.0.0.1:{port}{PATHS[mode.api]}", "model": model}
@@ -93,7 +97,7 @@ def script_of(mode: Mode) -> TimingScript:
 
 def check(modes: Sequence[Mode]) -> None:
     """Refuse an emulated mode that could not be served. Raises BadRequest."""
-    for mode in modes:
+    for mode in with_members(modes):
         if is_served_here(mode):
             script_of(mode)
 
@@ -105,7 +109,7 @@ def start(modes: Sequence[Mode], seed: int, log: Path | None = None) -> Emulatio
     emulator ends with `stop`, or with this process, however that ends. Raises VoicebenchError where it does
     not come up.
     """
-    scripts = [script_of(mode) for mode in modes if is_served_here(mode)]
+    scripts = [script_of(mode) for mode in with_members(modes) if is_served_here(mode)]
     if not scripts:
         return None
     process = start_process(scripts, seed=seed, log=log)

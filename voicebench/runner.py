@@ -18,7 +18,7 @@ from voicebench.models.store import Progress, ensure
 from voicebench.pipeline.build import resolve
 from voicebench.plan import registry
 from voicebench.plan.config import Config
-from voicebench.plan.modes import find_mode
+from voicebench.plan.modes import find_mode, with_members
 from voicebench.plan.plan import PlannedTurn, expand
 from voicebench.stages.quiet import hush_pipecat
 from voicebench.stages.shared import Shared
@@ -73,7 +73,7 @@ def make_plan(
         registry.require(needs, f"{name} ({stage.plugin.title})", found)
         stage.plugin.check(stage.settings)
         wanted.extend(needs.models)
-    for mode in modes:
+    for mode in with_members(modes):
         if mode.api == "llama-cpp":
             source = resolve_llm(mode.settings.get("model") or mode.model)
             if source.model_id:

@@ -9,7 +9,7 @@ from typing import Any
 from voicebench.pipeline.asr_watch import AsrWatch
 from voicebench.plan import registry
 from voicebench.plan.config import Config, validated
-from voicebench.plan.modes import Mode
+from voicebench.plan.modes import Mode, with_members
 from voicebench.plan.registry import Plugin
 from voicebench.stages.clauses import aggregator
 from voicebench.stages.early import early_hook
@@ -48,7 +48,7 @@ def resolve(config: Config, modes: list[Mode], where: str) -> StageSpecs:
         asr=_stage("asr", config.asr.kind, config.asr.settings, where),
         tts=_stage("tts", config.tts.kind, config.tts.settings, where),
         turn=_stage("turn", config.turn.kind, config.turn.settings, where),
-        llm={mode.id: _stage("llm", mode.api, mode.settings, f"mode {mode.id}") for mode in modes},
+        llm={mode.id: _stage("llm", mode.api, mode.settings, f"mode {mode.id}") for mode in with_members(modes)},
     )
 
 

@@ -8,10 +8,14 @@ from pathlib import Path
 from typing import Annotated, Any, Literal, Self, TypeVar
 
 import yaml
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
+from pydantic import BaseModel, Field, ValidationError, model_validator
 
 from voicebench.errors import BadRequest
 from voicebench.plan.modes import Mode, find_mode
+from voicebench.plan.sets import CANDIDATES, CandidateSet, Route, composed
+from voicebench.plan.settings import PluginSpec as PluginSpec
+from voicebench.plan.settings import Settings as Settings
+from voicebench.plan.tools import Tool
 
 Model = TypeVar("Model", bound=BaseModel)
 
@@ -21,25 +25,6 @@ SYSTEM_PROMPT = (
     "You are a helpful voice assistant. Answer in one short spoken sentence, with the answer first. "
     "No lists, no markdown, no emoji."
 )
-
-
-class Settings(BaseModel):
-    """A part of the configuration: immutable, finite numbers only, and an unknown key is an error."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
-
-
-class PluginSpec(BaseModel):
-    """A kind of a plug point; every other key is a setting of that kind."""
-
-    model_config = ConfigDict(frozen=True, extra="allow")
-
-    kind: str
-
-    @property
-    def settings(self) -> dict[str, Any]:
-        """The keys beside `kind`."""
-        return dict(self.model_extra or {})
 
 
 class Vad(Settings):
@@ -94,6 +79,12 @@ class Config(Settings):
     """Nominal LLM slots to report, beside the residual one."""
     modes: tuple[str, ...] = ("local/smollm2-135m",)
     own_modes: tuple[Mode, ...] = ()
+    sets: tuple[CandidateSet, ...] = ()
+    """Modes that ask several at once and take one reply."""
+    routes: tuple[Route, ...] = ()
+    """Modes that pick who answers, turn by turn."""
+    tools: tuple[Tool, ...] = ()
+    """What models may call in a turn."""
     samples_per_mode: dict[str, Annotated[int, Field(ge=0)]] = Field(default_factory=dict)
     """At most so many samples for this mode; without an entry all of them."""
     attempts_per_mode: dict[str, Annotated[int, Field(ge=1, le=10)]] = Field(default_factory=dict)
@@ -123,7 +114,18 @@ class Config(Settings):
     def _consistent(self) -> Self:
         if not self.modes:
             raise ValueError("modes: at least one mode is needed")
-        for key, names in (("modes", self.modes), ("own_modes", tuple(mode.id for mode in self.own_modes))):
+        made = tuple(
+            [mode.id for mode in self.own_modes]
+            + [one.id for one in self.sets]
+            + [route.id for route in self.routes]
+        )
+        named = {
+            "modes": self.modes,
+            "own_modes": tuple(mode.id for mode in self.own_modes),
+            "own_modes, sets and routes": made,
+            "tools": tuple(tool.name for tool in self.tools),
+        }
+        for key, names in named.items():
             repeated = {name for name in names if names.count(name) > 1}
             if repeated:
                 raise ValueError(f"{key}: named twice: {', '.join(sorted(repeated))}")
@@ -139,6 +141,20 @@ class Config(Settings):
         for mode_id, attempts in self.attempts_per_mode.items():
             row = find_mode(mode_id, found, "attempts_per_mode")
             found[mode_id] = row.model_copy(update={"attempts": attempts})
+
+        def find(mode_id: str, where: str) -> Mode:
+            return find_mode(mode_id, found, where)
+
+        found |= composed(self.sets, self.routes, find, self.clause.model_dump())
+        for tool in self.tools:
+            for mode_id in self.modes if tool.modes is None else tool.modes:
+                row = find_mode(mode_id, found, f"tools, {tool.name}")
+                if row.api == CANDIDATES:
+                    raise BadRequest(
+                        f"tools, {tool.name}: {mode_id} asks several at once, and each would call the tool.",
+                        "Name the modes that may call it under the tool's `modes`.",
+                    )
+                found[mode_id] = row.model_copy(update={"tools": (*row.tools, tool)})
         return found
 
 

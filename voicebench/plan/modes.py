@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import difflib
 import tomllib
+from collections.abc import Iterable
 from functools import cache
 from importlib.resources import files
 from typing import Any, Literal
@@ -11,6 +12,7 @@ from typing import Any, Literal
 from pydantic import BaseModel, ConfigDict, Field
 
 from voicebench.errors import BadRequest
+from voicebench.plan.tools import Tool
 
 Status = Literal["available", "preview", "retired", "partner-only"]
 
@@ -85,6 +87,10 @@ class Mode(BaseModel):
     attempts: int = Field(1, ge=1, le=10)
     """Calls for one request, at most: where the provider is busy or the connection breaks before any text, it
     is asked again. 1: no retry. A turn that needed more than one stays out of the medians."""
+    tools: tuple[Tool, ...] = ()
+    """What the model may call while it answers."""
+    members: tuple[Mode, ...] = ()
+    """The modes that this one is made of: all are asked at once, or one of them in each turn."""
     sibling: str | None = None
     """The standard mode that this one is the fast form of."""
     emulated_as: str | None = None
@@ -99,6 +105,15 @@ def catalogue() -> dict[str, Mode]:
     text = files("voicebench.plan").joinpath("modes.toml").read_text("utf-8")
     rows = tomllib.loads(text)["mode"]
     return {row["id"]: Mode.model_validate(row) for row in rows}
+
+
+def with_members(modes: Iterable[Mode]) -> list[Mode]:
+    """The modes and those that they are made of, each id once."""
+    found: dict[str, Mode] = {}
+    for mode in modes:
+        for one in (mode, *mode.members):
+            found.setdefault(one.id, one)
+    return list(found.values())
 
 
 def find_mode(mode_id: str, own: dict[str, Mode], where: str = "") -> Mode:

@@ -18,7 +18,7 @@ from pydantic import BaseModel
 
 from voicebench.errors import BadRequest, MissingExtra, MissingKey
 
-POINTS = ("asr", "llm", "tts", "turn", "export")
+POINTS = ("asr", "llm", "tts", "turn", "scorer", "route", "export")
 
 BUILT_IN: dict[str, dict[str, str]] = {
     "asr": {
@@ -32,6 +32,8 @@ BUILT_IN: dict[str, dict[str, str]] = {
         "openai-responses": "voicebench.stages.llm_responses:HTTP",
         "openai-responses-ws": "voicebench.stages.llm_responses_ws:WEBSOCKET",
         "llama-cpp": "voicebench.stages.llm_local:PLUGIN",
+        "candidates": "voicebench.stages.candidates:PLUGIN",
+        "route": "voicebench.stages.routing:PLUGIN",
         "pipecat": "voicebench.stages.any_pipecat:LLM",
         "scripted": "voicebench.stages.scripted:LLM",
     },
@@ -45,6 +47,11 @@ BUILT_IN: dict[str, dict[str, str]] = {
         "speech_timeout": "voicebench.stages.turn:SPEECH_TIMEOUT",
         "vad": "voicebench.stages.turn:VAD_ONLY",
         "asr": "voicebench.stages.turn:ASR_TURN",
+    },
+    "scorer": {"keywords": "voicebench.stages.scorers:KEYWORDS"},
+    "route": {
+        "words": "voicebench.stages.route_rules:WORDS",
+        "keywords": "voicebench.stages.route_rules:KEYWORDS",
     },
     "export": {},
 }

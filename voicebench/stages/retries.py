@@ -64,7 +64,7 @@ async def begin_again(log: StreamLog, status: StreamStatus, detail: str, wait_s:
     last = log.attempts[-1]
     last.end_ns, last.status, last.detail = at_ns, status, detail
     fresh: dict[str, Any] = vars(StreamLog(log.request_ns))
-    kept = ("request_ns", "asked", "model", "attempts", "caveats", "members", "choice")
+    kept = ("request_ns", "asked", "model", "attempts", "caveats", "mode", "choice", "members")
     for name, value in fresh.items():
         if name not in kept:
             setattr(log, name, value)

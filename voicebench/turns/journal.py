@@ -159,7 +159,10 @@ def journal_line(record: TurnRecord, left_out: frozenset[str] = frozenset()) -> 
     A number that is not finite is left out of `work_ms` and `pipecat_ms` and null elsewhere. Raises
     ValueError where the line could not be read back.
     """
-    exclude = set(left_out)
+    exclude: dict[str, Any] = dict.fromkeys(left_out, True)
+    if left_out:
+        within = {"reply": True, "arguments": True}
+        exclude |= {name: {"__all__": within} for name in ("candidates", "requests", "tools")}
     try:
         line = record.model_dump_json(exclude=exclude).encode()
     except PydanticSerializationError:  # a lone surrogate in a text

@@ -88,6 +88,45 @@ class Attempt(Frozen):
     detail: str = ""
 
 
+class StreamRecord(Frozen):
+    """One stream of a turn that had several: a candidate of a set, or a request before or after a tool call.
+    Instants are ns from the turn's `speech_end`; None: it did not happen."""
+
+    mode: str
+    request_ns: int
+    first_text_ns: int | None = None
+    clause_ns: int | None = None
+    """When its first clause was complete; None also where nobody looked."""
+    end_ns: int | None = None
+    status: str
+    detail: str = ""
+    chosen: bool | None = None
+    """Was it the candidate that was taken? None: it was none."""
+    score: float | None = None
+    deltas: tuple[tuple[int, int], ...] = ()
+    """Each visible text delta: ns from this stream's request, characters."""
+    reply: str | None = None
+    tool_calls: int = 0
+    finish_reason: str | None = None
+    usage: Usage | None = None
+    usd: float | None = None
+    served: dict[str, Any] = Field(default_factory=dict)
+    attempts: tuple[Attempt, ...] = ()
+
+
+class ToolCall(Frozen):
+    """One call of a tool. Instants are ns from the turn's `speech_end`."""
+
+    name: str
+    start_ns: int
+    end_ns: int | None = None
+    """None: it had not ended when the turn was over, or it was cancelled."""
+    arguments: str | None = None
+    """As JSON."""
+    error: str | None = None
+    """What it raised; the model was told so."""
+
+
 class Wer(Frozen):
     """Word errors of one transcript against its reference."""
 
@@ -148,6 +187,13 @@ class TurnRecord(Frozen):
     """What the provider said it served."""
     finish_reason: str | None = None
     attempts: tuple[Attempt, ...] = ()
+    choice: dict[str, Any] = Field(default_factory=dict)
+    """For a mode made of several: the mode that answered, and by which rule."""
+    candidates: tuple[StreamRecord, ...] = ()
+    """The streams of a set of candidates; `usd` is the sum over them."""
+    requests: tuple[StreamRecord, ...] = ()
+    """The turn's requests, where a tool call led to a further one; `usd` is the sum over them."""
+    tools: tuple[ToolCall, ...] = ()
     request_id: str | None = None
     """The provider's own id of the request; None where it told none."""
     new_connection: bool | None = None

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
+from voicebench.plan.modes import Mode
 from voicebench.turns.records import Usage
 
 StreamStatus = Literal[
@@ -20,6 +21,18 @@ class AttemptLog:
     end_ns: int | None = None
     status: StreamStatus = "running"
     detail: str = ""
+
+
+@dataclass
+class MemberLog:
+    """One candidate's stream."""
+
+    mode: Mode
+    stream: StreamLog
+    chosen: bool = False
+    clause_ns: int | None = None
+    """When its first clause was complete. None: it never was."""
+    score: float | None = None
 
 
 @dataclass
@@ -54,6 +67,12 @@ class StreamLog:
     """Was a connection opened for this request? None: not seen."""
     connect_ns: int | None = None
     """How long opening it took: name look-up, TCP and TLS. None for a connection that was open."""
+    mode: Mode | None = None
+    """The mode that answered, where the turn's own is made of several."""
+    choice: dict[str, Any] = field(default_factory=dict)
+    """By which rule that one was taken."""
+    members: list[MemberLog] = field(default_factory=list)
+    """All streams of a set of candidates, the chosen one among them."""
     server_ms: dict[str, float] = field(default_factory=dict)
     """What the provider says of its own time, by name: queue, prompt, completion, total."""
 
