@@ -25,7 +25,7 @@ Direction = Literal["input", "output"]
 LOST_AFTER_NS = 700_000_000
 """A stream that has called back for so long no more has lost its device."""
 BLOCK_MS = 10
-KEPT = 256
+KEPT = 128
 """So many callbacks the estimate of a stream's beginning rests on."""
 CLOSE_TIMEOUT_S = 2.0
 _LONGEST_OFFSET_S = 1.0

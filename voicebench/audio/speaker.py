@@ -25,6 +25,8 @@ BUFFER_S = 0.4
 
 A busy event loop then leaves no gap; an interruption drops all of it, so it costs no time.
 """
+SLIPPED_NS = 20_000_000
+"""A run whose count is this far off the stream's clock has slipped."""
 _REMEMBERED_S = 2
 _ECHO_RATE = 16_000
 
@@ -162,11 +164,16 @@ class Speaker(BaseOutputTransport):
         self._stream_end = None
 
     def _instant(self, sample: int) -> int:
-        """The instant of a sample; in a run that goes on, by that run's own beginning."""
-        if self._stream_end is not None and self.played.runs:
-            run = self.played.runs[-1]
-            return run.end_ns - (self._stream_end - sample) * NS_PER_S // self.playout.stream.rate
-        return self.playout.instant(sample)
+        """The instant of a sample: in a run that goes on by that run's own beginning.
+
+        Where the device has run dry since, the run's count is late: then by the stream's clock.
+        """
+        by_clock = self.playout.instant(sample)
+        if self._stream_end is None or not self.played.runs:
+            return by_clock
+        rate = self.playout.stream.rate
+        by_run = self.played.runs[-1].end_ns - (self._stream_end - sample) * NS_PER_S // rate
+        return by_run if abs(by_run - by_clock) < SLIPPED_NS else by_clock
 
     async def write_audio_frame(self, frame: OutputAudioRawFrame) -> bool:
         """Take one chunk; returns when there is room for the next."""

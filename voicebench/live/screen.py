@@ -24,6 +24,7 @@ class LiveScreen:
         self.records: list[TurnRecord] = []
         self.folder: RunFolder | None = None
         self._budget_ms = budget_ms
+        self._begun = 0
         self._console = Console(stderr=True, highlight=False, soft_wrap=True)
         self._plain = not self._console.is_terminal if plain is None else plain
         self._bar = Progress(
@@ -55,8 +56,8 @@ class LiveScreen:
 
     def phase(self, text: str) -> None:
         """Something that takes a while begins; what went before is done."""
-        done = self._bar.tasks[0].completed
-        self._bar.update(self._task, description=text, completed=done + (0 if done == 0 else 1) or 0.5)
+        self._bar.update(self._task, description=text, completed=self._begun)
+        self._begun += 1
         if self._plain:
             self.say(f"{text} ...")
 
