@@ -50,6 +50,7 @@ class Report:
                 **{name: info[name] for name in kept},
                 "noise_floor_ms": self.run.noise_floor_ms,
                 "noise_floor_reason": self.run.noise_floor_reason,
+                "calibration": self.run.calibration,
                 "complete": self.complete,
             },
             "budget_ms": self.budget_ms,

@@ -11,6 +11,7 @@ from voicebench.analysis.report import Report
 from voicebench.analysis.slot_figures import RESIDUAL, RESIDUAL_STACK, SlotFigures
 from voicebench.analysis.statistics import Summary
 from voicebench.export.turn_text import mode_name
+from voicebench.turns.run_folder import RunInfo
 from voicebench.turns.timeline import Anchor, Stage
 
 EMPTY = "–"
@@ -282,12 +283,19 @@ def caveat_lines(report: Report) -> tuple[str, ...]:
     )
 
 
+def _statistic(run: RunInfo) -> str:
+    """Which statistic the noise floor is, and over how many calibration turns."""
+    calibration = run.calibration or {}
+    turns = calibration.get("n")
+    return f"{calibration.get('statistic', 'p99')}{f' of {turns} turns' if turns else ''}"
+
+
 def headline_lines(report: Report) -> Sequence[str]:
     """What run this is: id, time, whether it is whole, and the noise floor."""
     run = report.run
     floor = run.noise_floor_ms
     noise = (
-        f"{floor:.1f} ms (p99 of what the harness adds)"
+        f"{floor:.1f} ms ({_statistic(run)} of what the harness adds)"
         if floor is not None
         else f"not known: {run.noise_floor_reason or 'no reason is given'}"
     )

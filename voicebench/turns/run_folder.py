@@ -101,9 +101,12 @@ class RunInfo(_Kept):
     slots_ms: tuple[float, ...] | None = None
     """The nominal LLM slots; None: the config's, or 400 and 500."""
     noise_floor_ms: float | None = None
-    """p99 of what the harness itself adds to V2V; None until it is measured."""
+    """What the harness itself adds to V2V: p99 of its calibration's turns, below 100 the maximum; None until
+    it is measured."""
     noise_floor_reason: str | None = "not measured in this run"
     """Why there is no noise floor; None where there is one."""
+    calibration: dict[str, Any] | None = None
+    """The calibration in full: n, statistic, bias, minimum, maximum, each stage's bias; None: none made."""
     synthetic_samples: int | None = None
     """How many of the samples were made by speech synthesis; None where nobody knows."""
     planned: tuple[PlannedEntry, ...] = ()

@@ -16,9 +16,8 @@ def machine_section(report: Report) -> Safe:
     """Everything that one needs to run it again."""
     run = report.run
     floor = run.noise_floor_ms
-    info = run.to_dict()
-    calibration = info.get("calibration")
-    statistic = calibration.get("statistic") if isinstance(calibration, Mapping) else None
+    calibration = run.calibration
+    statistic = None if calibration is None else calibration.get("statistic")
     noise = join("Not known: ", user_text(run.noise_floor_reason or "no reason is given"), ".")
     if floor is not None:
         shown = figure("/run/noise_floor_ms", floor, number(floor, 1))
@@ -29,7 +28,7 @@ def machine_section(report: Report) -> Safe:
         _block("Versions", _flat(run.versions)),
         _block("Model files", _flat(run.models) if run.models else tag("span", "none", class_="mute")),
     ]
-    if isinstance(calibration, Mapping):
+    if calibration is not None:
         blocks.insert(1, _block("Calibration", _flat(calibration)))
     differences = [
         join(user_text(entry.mode, 80), ": ", number(entry.waveform_difference.p50, 1), " ms. ")
