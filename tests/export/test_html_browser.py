@@ -139,12 +139,15 @@ def test_the_keyboard_reaches_everything_in_reading_order(browser: Any, five: Pa
 
 
 def test_the_report_prints_with_all_its_charts(browser: Any, five: Path) -> None:
-    """On paper the wide charts show, and no button."""
+    """On paper the wide charts show with all labels, the table fits, and no button is there."""
     opened = Opened(browser, five, viewport={"width": 700, "height": 900})
     opened.page.emulate_media(media="print")
     assert opened.page.locator("svg.chart.wide").first.is_visible()
     assert not opened.page.locator("svg.chart.narrow").first.is_visible()
     assert not opened.page.locator("#theme").is_visible()
+    assert opened.page.locator("svg.chart.wide text.listen").first.is_visible()
+    widths = opened.page.evaluate("[document.querySelector('.modes').scrollWidth, document.body.clientWidth]")
+    assert widths[0] <= widths[1]
     assert len(opened.page.pdf()) > 20_000
     opened.context.close()
 

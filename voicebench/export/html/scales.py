@@ -77,7 +77,7 @@ def nice_end(value: float, most: int = 7) -> float:
 Point = tuple[float, float]
 
 
-def simplified(points: Sequence[Point], tolerance: float = 0.5) -> list[Point]:
+def simplified(points: Sequence[Point], tolerance: float = 0.7) -> list[Point]:
     """The points of a line less those that lie within `tolerance` px of it without them.
 
     The Douglas-Peucker algorithm (Ramer, 1972); the first and the last point stay.
