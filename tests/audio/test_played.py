@@ -135,6 +135,15 @@ def test_a_sound_that_was_cut_before_it_began_never_was() -> None:
     assert played.last_sound() is None
 
 
+def test_a_sound_that_was_cut_in_its_first_window_was_heard() -> None:
+    """Two and a half loud milliseconds are a sound, which ends where it was cut."""
+    rate = 16_000
+    played = played_in_chunks(tone(20, rate), rate, START, 160)
+    cut = START + 5 * NS_PER_MS // 2
+    played.flush(cut)
+    assert played.sounds() == [(START, cut)]
+
+
 def test_what_comes_after_a_flush_is_a_run_of_its_own() -> None:
     """The next reply begins when it comes, not where the interrupted one would have ended."""
     rate = 24_000

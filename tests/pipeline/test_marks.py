@@ -80,6 +80,13 @@ def test_a_cutoff_counts_though_nothing_of_it_was_heard() -> None:
     assert in_ms(found.marks)["first_audible"] == 640
 
 
+def test_an_end_of_turn_at_the_last_word_is_no_cutoff() -> None:
+    """A turn that ends in the very instant of the last sound cut nothing off, and may be the answer."""
+    found = answered(heard_person(-30, -20, turn_end=0) + spoken(), [stream(2)], played((640, 1140)))
+    assert found.cutoffs == 0
+    assert in_ms(found.marks)["first_audible"] == 640
+
+
 def test_a_stale_reply_alone_answers_nothing() -> None:
     """Where only the reply to the first half sounded, and after the last word, no attempt answered."""
     events, streams = split_turn()

@@ -74,6 +74,13 @@ def test_a_tokenizer_that_agrees_with_usage_says_so() -> None:
     assert not estimated
 
 
+def test_a_text_that_needs_fewer_tokens_as_it_grows_takes_none_back(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where the next delta merges tokens of the last one, it holds none, and the later ones only the rest."""
+    counts = {"a": 3, "ab": 2, "abc": 4}
+    monkeypatch.setitem(TOKENIZERS, "shrinking", lambda: counts.__getitem__)
+    assert share_out(["a", "b", "c"], None, "shrinking")[0] == [3.0, 0.0, 1.0]
+
+
 def test_a_word_cut_between_two_deltas_is_not_counted_twice() -> None:
     """The cumulative text is tokenised, so cutting a word in pieces makes no more tokens of it."""
     whole, _, _ = share_out(["unbelievable"], None, "o200k")
