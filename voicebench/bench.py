@@ -195,15 +195,11 @@ class Bench:
         except OSError as error:
             raise RunProblem(f"The recording {name} cannot be written: {error}.") from error
         opinion = second_opinion(recording)
-        caveats = made.caveats
-        if made.measured and opinion.disagrees(made.voice_to_voice_ms):
-            caveats = (*caveats, "waveform_disagrees")
         return made.model_copy(
             update={
                 "audio": f"{AUDIO_FOLDER}/{name}",
                 "waveform_v2v_ms": opinion.voice_to_voice_ms,
                 "waveform_certain": opinion.certain,
-                "caveats": caveats,
             }
         )
 

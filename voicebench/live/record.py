@@ -112,6 +112,4 @@ def keep_recording(made: TurnRecord, heard: HeardLive, card: Card, path: Path, n
             "waveform_v2v_ms": opinion.voice_to_voice_ms,
             "waveform_certain": opinion.certain,
         }
-        if made.measured and opinion.disagrees(made.voice_to_voice_ms):
-            changes["caveats"] = (*made.caveats, "waveform_disagrees")
     return made.model_copy(update=changes)
