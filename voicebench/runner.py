@@ -22,11 +22,12 @@ from voicebench.plan.modes import find_mode, with_members
 from voicebench.plan.plan import PlannedTurn, expand
 from voicebench.stages.quiet import hush_pipecat
 from voicebench.stages.shared import Shared
+from voicebench.stages.tools import check_tools
 from voicebench.turns.mode_facts import mode_facts
 from voicebench.turns.run_folder import PlannedEntry, RunFolder
 from voicebench.turns.timeline import Anchor
 
-__all__ = ["Reporter", "RunOptions", "RunPlan", "make_plan", "run"]
+__all__ = ["Reporter", "RunOptions", "RunPlan", "make_plan", "run", "run_facts", "with_emulator"]
 
 
 @dataclass(frozen=True)
@@ -74,6 +75,7 @@ def make_plan(
         stage.plugin.check(stage.settings)
         wanted.extend(needs.models)
     for mode in with_members(modes):
+        check_tools(mode.tools, f"mode {mode.id}")
         if mode.api == "llama-cpp":
             source = resolve_llm(mode.settings.get("model") or mode.model)
             if source.model_id:
@@ -102,7 +104,7 @@ async def run(
     shared = Shared(log_folder=folder.path, offline=options.offline, environment=dict(options.environment))
     done = False
     try:
-        plan = await asyncio.to_thread(_with_emulator, plan, shared)
+        plan = await asyncio.to_thread(with_emulator, plan, shared)
         with (
             folder.journal(no_text=options.no_text) as journal,
             folder.warmup_journal(no_text=options.no_text) as warmups,
@@ -122,7 +124,7 @@ async def run(
     return folder
 
 
-def _with_emulator(plan: RunPlan, shared: Shared) -> RunPlan:
+def with_emulator(plan: RunPlan, shared: Shared) -> RunPlan:
     """The plan with its emulated modes at a running emulator, which `shared` ends."""
     started = emulated.start(plan.modes, plan.config.seed)
     if started is None:
@@ -136,7 +138,7 @@ def _open(plan: RunPlan, options: RunOptions) -> tuple[RunFolder, list[PlannedTu
     if options.resume is None:
         folder = RunFolder.create(options.out)
         entries = [_entry(turn, plan.by_id[turn.sample]) for turn in plan.turns]
-        folder.start(entries, **_facts(plan), request=dict(options.request))
+        folder.start(entries, **run_facts(plan, "batch"), request=dict(options.request))
         return folder, list(plan.turns)
     folder = RunFolder.open(options.resume)
     done = {(one.mode, one.sample, one.repeat) for one in folder.turns().records}
@@ -148,11 +150,11 @@ def _entry(turn: PlannedTurn, sample: Sample) -> PlannedEntry:
     return PlannedEntry(mode=turn.mode, sample=turn.sample, repeat=turn.repeat, anchor=Anchor(sample.anchor))
 
 
-def _facts(plan: RunPlan) -> dict[str, object]:
+def run_facts(plan: RunPlan, command: str) -> dict[str, object]:
     """What `run.json` says of a run beside its turns."""
     catalogue = load_catalogue()
     return {
-        "command": "batch",
+        "command": command,
         "config": plan.config.model_dump(mode="json"),
         "environment": environment.machine(),
         "versions": environment.versions(),

@@ -87,6 +87,16 @@ WORDS: Mapping[str, str] = {
     "trailing_bytes": "Turns that spoke a file with bytes behind its audio: {count}.",
     "cut_short": "Turns that spoke a file that ends in the middle: {count}.",
     "clipped": "Turns that spoke a clipped recording: {count}.",
+    "over_full_scale": "Turns that spoke a recording beyond full scale, which saturates: {count}.",
+    "non_finite": "Turns that spoke a recording with samples that are no numbers, set to 0: {count}.",
+    "antiphase": "Turns that spoke a recording whose channels cancel each other; the louder one was taken: "
+    "{count}.",
+    "one_channel": "Turns that spoke a recording with sound in one channel only: {count}.",
+    "marks_from_frames": "Turns whose model was timed by pipecat's frames, as its SDK is not known; there is "
+    "no usage, and a reply cut short looks complete: {count}.",
+    "echo_suspect": "Turns in which the agent heard itself and the frames were left out: {count}. Headphones "
+    "avoid it.",
+    "device_overrun": "Turns in which a sound device lost audio or ran dry: {count}.",
 }
 """The words of each code. `{count}` and `{detail}` are filled in."""
 

@@ -14,6 +14,7 @@ from voicebench.cli.compare import compare
 from voicebench.cli.doctor import doctor
 from voicebench.cli.emulate import emulate
 from voicebench.cli.live import live
+from voicebench.cli.measure import measure
 from voicebench.cli.modes import modes
 from voicebench.cli.report import report
 from voicebench.cli.slot import slot
@@ -51,6 +52,7 @@ app.command()(batch)
 app.command()(live)
 app.command()(slot)
 app.command()(report)
+app.command()(measure)
 app.command()(compare)
 app.command()(check)
 app.command()(modes)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib
 import json
 import os
 import sys
@@ -63,17 +62,21 @@ def live(
     if list_devices:
         _show_devices(devices.list_devices(), as_json=as_json)
         return
-    conversation: Any = importlib.import_module("voicebench.live.conversation")
+    from voicebench.live import conversation
+    from voicebench.live.beginning import live_plan
+    from voicebench.live.card import Card
+    from voicebench.live.screen import LiveScreen
+
     settings, where = _config(config)
     if mode:
         settings, where = _changed(settings, {"modes": tuple(mode)}), "--mode"
-    plan = importlib.import_module("voicebench.live.beginning").live_plan(settings, where)
+    plan = live_plan(settings, where)
     there = devices.list_devices()
     chosen = (
         devices.find_device(input_device, "input", there),
         devices.find_device(output_device, "output", there),
     )
-    screen = conversation.LiveScreen(settings.budget_ms)
+    screen = LiveScreen(settings.budget_ms)
     options = conversation.LiveOptions(
         turns=turns,
         out=out,
@@ -82,7 +85,7 @@ def live(
         offline=offline,
         echo=not no_echo_gate,
     )
-    card = conversation.Card(*chosen, echo=options.echo)
+    card = Card(*chosen, echo=options.echo)
     status = ExitStatus.INTERRUPTED
     try:
         with screen:

@@ -9,7 +9,7 @@ if TYPE_CHECKING:
 
 
 def show_run(folder: RunFolder, *, as_json: bool) -> None:
-    """Write `report.json` and `report.html` into the run's folder and print the report; a partial run is told as partial."""
+    """Write `report.json` and `report.html` into the run's folder, and print the report."""
     from voicebench.cli.report import say_written, show
     from voicebench.export.run_report import report_of, write_report
 

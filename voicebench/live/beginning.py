@@ -3,22 +3,15 @@
 from __future__ import annotations
 
 import re
-from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from voicebench import emulated, environment
 from voicebench.audio.manifest import Sample
 from voicebench.errors import VoicebenchError
-from voicebench.models.catalogue import load_catalogue
-from voicebench.pipeline.build import resolve
 from voicebench.plan.config import Config
 from voicebench.runner import RunPlan, make_plan
-from voicebench.stages.shared import Shared
-from voicebench.turns.mode_facts import mode_facts
 
 SAMPLE = "microphone"
 """What stands in a live turn's record for the sample's id."""
@@ -30,34 +23,6 @@ def live_plan(config: Config, where: str) -> RunPlan:
     """Check the modes and stages. Whole replies are let sound. Raises as `make_plan` does."""
     heard = config.model_copy(update={"hear": "reply", "repeats": 1, "samples_per_mode": {}})
     return make_plan(heard, [Sample(id=SAMPLE, path=Path(SAMPLE))], where=where)
-
-
-def with_emulator(plan: RunPlan, shared: Shared) -> RunPlan:
-    """The plan with its emulated modes at a running emulator, which `shared` ends."""
-    started = emulated.start(plan.modes, plan.config.seed)
-    if started is None:
-        return plan
-    shared.on_close(started.stop)
-    return replace(plan, modes=started.modes, specs=resolve(plan.config, list(started.modes), plan.where))
-
-
-def run_facts(plan: RunPlan) -> dict[str, Any]:
-    """What `run.json` says of the conversation beside its turns and devices."""
-    catalogue = load_catalogue()
-    return {
-        "command": "live",
-        "config": plan.config.model_dump(mode="json"),
-        "environment": environment.machine(),
-        "versions": environment.versions(),
-        "models": {
-            model_id: {file.name: file.sha256 for file in catalogue.get(model_id).files}
-            for model_id in plan.model_ids
-        },
-        "modes": {mode.id: mode_facts(mode) for mode in plan.modes},
-        "budget_ms": plan.config.budget_ms,
-        "slots_ms": plan.config.slots_ms,
-        "synthetic_samples": 0,
-    }
 
 
 def recording_name(turn: int, sample: str, mode: str) -> str:

@@ -14,12 +14,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from voicebench.errors import VoicebenchError
-from voicebench.live.beginning import REPEATED, SAMPLE, question, recording_name, run_facts, with_emulator
+from voicebench.live.beginning import REPEATED, SAMPLE, question, recording_name
 from voicebench.live.card import Card
 from voicebench.live.keys import Keys, Wishes
 from voicebench.live.screen import LiveScreen
 from voicebench.models.store import Progress, ensure
-from voicebench.runner import RunPlan
+from voicebench.runner import RunPlan, run_facts, with_emulator
 from voicebench.stages.quiet import hush_pipecat
 from voicebench.stages.shared import Shared
 from voicebench.turns.journal import JournalWriter
@@ -79,7 +79,7 @@ async def converse(
 
 async def _in_folder(plan: RunPlan, card: Card, options: LiveOptions, screen: LiveScreen) -> None:
     folder = RunFolder.create(options.out)
-    folder.start([], **run_facts(plan), devices=card.facts)
+    folder.start([], **run_facts(plan, "live"), devices=card.facts)
     screen.opened(folder)
     shared = Shared(log_folder=folder.path, offline=options.offline, environment=dict(options.environment))
     done = False
