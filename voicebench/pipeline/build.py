@@ -6,6 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
+from voicebench.errors import BadRequest
 from voicebench.pipeline.asr_watch import AsrWatch
 from voicebench.plan import registry
 from voicebench.plan.config import Config, validated
@@ -16,6 +17,7 @@ from voicebench.stages.early import early_hook
 from voicebench.stages.llm import Tap
 from voicebench.stages.retries import Retry
 from voicebench.stages.shared import Shared, WorkLog
+from voicebench.stages.tools import Toolbox
 from voicebench.stages.vad import build_vad
 
 DEFAULT_RATE = 24_000
@@ -48,8 +50,16 @@ def resolve(config: Config, modes: list[Mode], where: str) -> StageSpecs:
         asr=_stage("asr", config.asr.kind, config.asr.settings, where),
         tts=_stage("tts", config.tts.kind, config.tts.settings, where),
         turn=_stage("turn", config.turn.kind, config.turn.settings, where),
-        llm={mode.id: _stage("llm", mode.api, mode.settings, f"mode {mode.id}") for mode in with_members(modes)},
+        llm={mode.id: _llm_stage(mode) for mode in with_members(modes)},
     )
+
+
+def _llm_stage(mode: Mode) -> Stage:
+    where = f"mode {mode.id}"
+    stage = _stage("llm", mode.api, mode.settings, where)
+    if mode.attempts > 1 and not stage.plugin.retries:
+        raise BadRequest(f"{where}: the kind {mode.api!r} of llm is never asked again.", "Set attempts to 1.")
+    return stage
 
 
 def _stage(point: str, kind: str, settings: dict[str, Any], where: str) -> Stage:
@@ -68,6 +78,7 @@ class Parts:
     context: Any
     user: Any
     asr: AsrWatch
+    tools: Toolbox
 
 
 Transports = Callable[[int], tuple[Any, Any]]
@@ -118,7 +129,9 @@ def build(
     rate = getattr(tts, "native_rate", DEFAULT_RATE)
 
     source, sink = transports(rate) if transports is not None else (FileSource(), PlaySink(rate))
-    context = LLMContext()
+    toolbox = Toolbox(mode.tools)
+    toolbox.register(llm)
+    context = LLMContext(tools=toolbox.schema()) if mode.tools else LLMContext()
     pair = LLMContextAggregatorPair(
         context,
         user_params=LLMUserAggregatorParams(
@@ -152,4 +165,4 @@ def build(
         cancel_on_idle_timeout=False,
         check_dangling_tasks=False,
     )
-    return Parts(worker, source, sink, observer, context, pair.user(), asr_watch)
+    return Parts(worker, source, sink, observer, context, pair.user(), asr_watch, toolbox)

@@ -11,9 +11,10 @@ from voicebench.pipeline.contamination import limited
 from voicebench.pipeline.marks import Answer
 from voicebench.pipeline.observer import Kind
 from voicebench.pipeline.session import Heard
+from voicebench.pipeline.tool_fields import request_fields, tool_fields, tool_work_ms
 from voicebench.plan.modes import Mode
 from voicebench.turns.quality import answers_correctly, word_errors
-from voicebench.turns.records import Flag, Outcome, TurnRecord, stages_as_ms
+from voicebench.turns.records import EXCLUDING_FLAGS, Flag, Outcome, TurnRecord, stages_as_ms
 from voicebench.turns.stream import StreamLog
 from voicebench.turns.stream_fields import stream_caveats, stream_fields, stream_flags, stream_work_ms
 from voicebench.turns.timeline import Anchor, Mark, Timeline
@@ -73,7 +74,7 @@ def record(facts: TurnFacts, heard: Heard) -> TurnRecord:
     stream = attempt.stream if attempt else None
     transcript = " ".join(e.text.strip() for e in heard.events if e.kind is Kind.TRANSCRIPT and e.text)
     reply = stream.text if stream and stream.deltas else None
-    told, estimated = _stream_fields(facts.mode, stream, timeline)
+    told, estimated = _stream_fields(facts.mode, answer, heard, timeline)
     v2v = timeline.voice_to_voice_ns
     completed = outcome is Outcome.COMPLETED
     return TurnRecord(
@@ -159,13 +160,19 @@ def _waiting_for(heard: Heard, answer: Answer) -> str:
     return "and the reply had not sounded"
 
 
-def _stream_fields(mode: Mode, stream: StreamLog | None, timeline: Timeline) -> tuple[dict[str, Any], bool]:
+def _stream_fields(
+    mode: Mode, answer: Answer, heard: Heard, timeline: Timeline
+) -> tuple[dict[str, Any], bool]:
     """What the stream says of the reply, as fields of a record, and whether its counts are an estimate."""
-    if stream is None:
+    attempt = answer.attempt
+    stream = attempt.stream if attempt else None
+    if attempt is None or stream is None:
         return {}, False
     origin = timeline.at(Mark.SPEECH_END)
     start = origin if origin is not None else min(timeline.marks.values(), default=stream.request_ns)
-    return stream_fields(mode, stream, timeline.slot_start_ns, start)
+    fields, estimated = stream_fields(mode, stream, timeline.slot_start_ns, start)
+    fields |= request_fields(mode, attempt.streams, start)
+    return fields | tool_fields(heard.calls, start), estimated
 
 
 def _from_slot(timeline: Timeline, at: int | None) -> int | None:
@@ -179,6 +186,7 @@ def _work(heard: Heard, stream: StreamLog | None) -> dict[str, float]:
         spent[item.name] = spent.get(item.name, 0.0) + ms(item.end_ns - item.start_ns)
     if stream is not None:
         spent.update(stream_work_ms(stream))
+    spent.update(tool_work_ms(heard.calls, None if stream is None else stream.first_text_ns))
     return spent
 
 
@@ -200,7 +208,10 @@ def _flags(
         found.append(Flag.LATE_CHUNK)
     if stream is not None:
         found.extend(stream_flags(mode, stream, estimated))
-    return tuple(found)
+    if answer.attempt is not None:
+        for other in answer.attempt.streams:
+            found.extend(flag for flag in stream_flags(mode, other, False) if flag in EXCLUDING_FLAGS)
+    return tuple(dict.fromkeys(found))
 
 
 def _caveats(

@@ -25,6 +25,7 @@ from voicebench.plan.config import Config, Hear
 from voicebench.plan.modes import Mode
 from voicebench.stages.llm import Tap
 from voicebench.stages.shared import Shared, Work, WorkLog
+from voicebench.stages.tools import Toolbox, ToolCallLog
 from voicebench.turns.stream import StreamLog
 
 POLL_S = 0.02
@@ -52,6 +53,8 @@ class Heard:
     ending: str
     """`answered`, `no_reply`, `silent_reply`, `nobody_spoke`, `stale`, `cancelled`, `error`, `timed_out`."""
     asr: AsrWatch = field(default_factory=AsrWatch)
+    tools: Toolbox = field(default_factory=Toolbox)
+    calls: list[ToolCallLog] = field(default_factory=list)
     work: list[Work] = field(default_factory=list)
     notes: dict[str, Any] = field(default_factory=dict)
     lag_ns: int = 0
@@ -182,6 +185,7 @@ class Session:
         self._work.take()
         self._tap.take()
         self._lag.take()
+        parts.tools.take()
         parts.observer.begin_turn()
         parts.sink.begin_turn()
         parts.context.set_messages([])
@@ -195,6 +199,7 @@ class Session:
             played=parts.sink.played,
             ending="timed_out",
             asr=parts.asr,
+            tools=parts.tools,
         )
         try:
             heard.ending = await self._wait(heard)
@@ -206,6 +211,7 @@ class Session:
         heard.events = list(parts.observer.events)
         heard.streams = self._tap.take()
         heard.work, heard.notes = self._work.take()
+        heard.calls = parts.tools.take()
         return heard
 
     async def _wait(self, heard: Heard) -> str:
@@ -288,12 +294,13 @@ def judge(heard: Heard, now: int, hear: Hear) -> str | None:
         return None
     cancelled = [one for one in fresh if _cancelled(one, heard.events)]
     broken = any(event.kind is Kind.ERROR for event in heard.events)
-    owed = heard.asr.running or any(one.owed for one in fresh if one not in cancelled)
+    owed = heard.asr.running or heard.tools.running or any(one.owed for one in fresh if one not in cancelled)
     if owed and not broken:
         return None
     quiet_since = max(
         [heard.playback.end_ns, heard.played.cursor_ns, *(event.at_ns for event in heard.events)]
         + [stream.end_ns or 0 for stream in heard.streams]
+        + [call.end_ns or 0 for call in heard.tools.calls]
     )
     if now - quiet_since < (UNHEARD_S if speaking else QUIET_S) * NS_PER_S:
         return None
@@ -310,7 +317,8 @@ def _judge_attempt(attempt: Attempt, heard: Heard, now: int, hear: Hear) -> str 
             return "error"
         return None
     if stream.first_text_ns is None and stream.status in ("ok", "truncated"):
-        return "no_reply"
+        # A tool's result leads to a further request, whose reply is the answer.
+        return None if stream.tool_calls and heard.tools.tools else "no_reply"
     if attempt.first_audible_ns is not None and _heard_enough(attempt, heard.played, now, hear):
         return "answered"
     return None

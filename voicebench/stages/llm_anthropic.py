@@ -216,5 +216,10 @@ def _first(new: int | None, old: int | None) -> int | None:
 
 
 PLUGIN = Plugin(
-    settings=AnthropicSettings, build=build, needs=needs, ask=ask, title="Anthropic's Messages API"
+    settings=AnthropicSettings,
+    build=build,
+    needs=needs,
+    ask=ask,
+    retries=True,
+    title="Anthropic's Messages API",
 )

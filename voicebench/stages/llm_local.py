@@ -100,4 +100,11 @@ def _serve(model: str, settings: LlamaSettings, shared: Shared) -> tuple[str, An
     return base_url, make_client(base_url, key, settings.timeout_s)
 
 
-PLUGIN = Plugin(settings=LlamaSettings, build=build, needs=needs, ask=ask, title="llama.cpp on this machine")
+PLUGIN = Plugin(
+    settings=LlamaSettings,
+    build=build,
+    needs=needs,
+    ask=ask,
+    retries=True,
+    title="llama.cpp on this machine",
+)

@@ -233,5 +233,6 @@ CHAT = Plugin(
     build=build_chat,
     needs=chat_needs,
     ask=ask_chat,
+    retries=True,
     title="OpenAI Chat Completions or compatible",
 )

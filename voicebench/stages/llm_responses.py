@@ -198,5 +198,10 @@ def of(value: Any, name: str) -> Any:
 
 
 HTTP = Plugin(
-    settings=ResponsesSettings, build=build, needs=needs, ask=ask, title="OpenAI's Responses API over HTTP"
+    settings=ResponsesSettings,
+    build=build,
+    needs=needs,
+    ask=ask,
+    retries=True,
+    title="OpenAI's Responses API over HTTP",
 )

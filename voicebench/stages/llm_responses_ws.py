@@ -279,5 +279,6 @@ WEBSOCKET = Plugin(
     build=build,
     needs=needs,
     ask=ask,
+    retries=True,
     title="OpenAI's Responses API over a WebSocket",
 )

@@ -173,7 +173,7 @@ def group_class() -> type[Any]:
             """Answer the conversation in `frame`. An interruption cancels it."""
             raise NotImplementedError
 
-        def register_function(self, name: str, handler: Callable[..., Any], **more: Any) -> None:
+        def register_function(self, name: str | None, handler: Callable[..., Any], **more: Any) -> None:
             """Let each member call this function."""
             for member in self.members:
                 member.service.register_function(name, handler, **more)
