@@ -333,15 +333,17 @@ def test_caveats_of_stream_and_clip_are_kept_once() -> None:
 
 def test_a_request_without_the_last_segment_is_told() -> None:
     """Where the turn ended on the transcript of an earlier segment, the model was asked without what was
-    said last: the record says so. A service that streams may have its transcript before the stop."""
+    said last: that is a cutoff. A service that streams may have its transcript before the stop."""
     early = heard_person(vad_stop=250, transcript=100) + spoken()
     late = event(Kind.TRANSCRIPT, 900, "and the rest")
     heard = turn([*early, late])
     assert "asked_before_last_transcript" in record(facts(), heard).caveats
+    assert Flag.CUTOFF in record(facts(), heard).flags
     heard.asr.by_segment = False
     assert "asked_before_last_transcript" not in record(facts(), heard).caveats
     for complete in (turn(early), turn(), turn([*heard_person(), *spoken(), late])):
         assert "asked_before_last_transcript" not in record(facts(), complete).caveats
+        assert Flag.CUTOFF not in record(facts(), complete).flags
 
 
 def test_work_is_summed_by_name_beside_the_stages() -> None:

@@ -69,6 +69,8 @@ WORDS: Mapping[str, str] = {
     "unfinished_run": "The run was not closed: it was killed, or it still goes on.",
     # of single turns, set where they arise
     "answered_silence": "Turns in which the agent answered though nobody spoke: {count}.",
+    "asked_before_last_transcript": "Turns in which the model was asked without the person's last words: "
+    "{count}. They count as cutoffs.",
     "transcript_after_turn_end": "Turns whose last words came after the turn was ended: {count}.",
     "text_then_tool_call": "Replies with text and then a tool call: {count}.",
     "no_finish_reason": "Replies that ended without the provider's word for why: {count}.",

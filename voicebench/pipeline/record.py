@@ -202,7 +202,7 @@ def _flags(
     found = []
     if limited(ms(heard.lag_ns), heard.load) is not None:
         found.append(Flag.CLIENT_LIMITED)
-    if answer.cutoffs:
+    if answer.cutoffs or _asked_too_early(heard, answer):
         found.append(Flag.CUTOFF)
     if heard.playback.worst_late_ns > LATE_CHUNK_NS:
         found.append(Flag.LATE_CHUNK)
@@ -212,6 +212,29 @@ def _flags(
         for other in answer.attempt.streams:
             found.extend(flag for flag in stream_flags(mode, other, False) if flag in EXCLUDING_FLAGS)
     return tuple(dict.fromkeys(found))
+
+
+def _late_transcripts(heard: Heard, answer: Answer) -> bool:
+    """Did a transcript come after the answered turn's end?"""
+    attempt = answer.attempt
+    return attempt is not None and any(
+        event.kind is Kind.TRANSCRIPT and event.at_ns > attempt.turn_end_ns for event in heard.events
+    )
+
+
+def _asked_too_early(heard: Heard, answer: Answer) -> bool:
+    """Was the model asked without the person's last words? Then the turn's end cut them off.
+
+    A segment's transcript comes after its stop: where the turn ended on an earlier one and another came
+    later, the request held half of what was said, and its latency flatters.
+    """
+    attempt = answer.attempt
+    return (
+        attempt is not None
+        and heard.asr.by_segment
+        and (attempt.transcript_ns or 0) < (attempt.vad_stop_ns or 0)
+        and _late_transcripts(heard, answer)
+    )
 
 
 def _caveats(
@@ -228,11 +251,9 @@ def _caveats(
         if facts.has_speech is False:
             found.append("answered_silence")
     if attempt is not None:
-        late = [e for e in heard.events if e.kind is Kind.TRANSCRIPT and e.at_ns > attempt.turn_end_ns]
-        if late and outcome is Outcome.COMPLETED:
+        if _late_transcripts(heard, answer) and outcome is Outcome.COMPLETED:
             found.append("transcript_after_turn_end")
-        if late and heard.asr.by_segment and (attempt.transcript_ns or 0) < (attempt.vad_stop_ns or 0):
-            # A segment's transcript comes after its stop: the request held those of earlier ones only.
+        if _asked_too_early(heard, answer):
             found.append("asked_before_last_transcript")
     if "asr_fallback" in heard.notes:
         found.append("asr_fallback")
