@@ -335,6 +335,11 @@ def request_id_of(answer: Any) -> str | None:
     return str(found)[:200] if found else None
 
 
+def field_of(value: Any, name: str) -> Any:
+    """A field of an event, whether the SDK parsed it or not; None where it has none."""
+    return value.get(name) if isinstance(value, Mapping) else getattr(value, name, None)
+
+
 def saw_token(log: StreamLog, at_ns: int) -> None:
     """A token of some kind arrived."""
     if log.first_token_ns is None:

@@ -9,8 +9,8 @@ from typing import Any
 from voicebench.plan.config import Conversation
 from voicebench.plan.modes import Mode
 from voicebench.plan.registry import Needs, Plugin
-from voicebench.stages.llm import Asker, Tap, saw_reasoning, saw_text, saw_token
-from voicebench.stages.llm_ask import StreamAsker
+from voicebench.stages.llm import Asker, Tap, field_of, saw_reasoning, saw_text, saw_token
+from voicebench.stages.llm_ask import StreamAsker, without_models
 from voicebench.stages.llm_http import client_options
 from voicebench.stages.llm_keys import NO_KEY, Endpoint, endpoint_needs, key_for
 from voicebench.stages.llm_warm import warm
@@ -130,17 +130,26 @@ def chat_asker(
         system = {"role": "system", "content": conversation.system_prompt}
         return {**fields, "messages": [system, {"role": "user", "content": prompt}]}
 
-    return StreamAsker(_Observed(client, tap).create, request, tap, client.close)
+    return StreamAsker(_Observed(client, tap, plain=True).create, request, tap, client.close)
 
 
 class _Observed:
-    """The parts of an SDK client that the service calls, with `create` seen by the tap."""
+    """The parts of an SDK client that the service calls, with `create` seen by the tap.
 
-    def __init__(self, client: Any, tap: Tap) -> None:
+    `plain` streams give JSON where the SDK's give its models.
+    """
+
+    def __init__(self, client: Any, tap: Tap, *, plain: bool = False) -> None:
         self.chat = self
         self.completions = self
+
+        def opened(stream: Any, log: StreamLog) -> None:
+            watch_done(stream, log)
+            if plain:
+                without_models(stream)
+
         self.create: Callable[..., Any] = tap.wrap(
-            client.chat.completions.create, read_chat, asked_options, watch_done
+            client.chat.completions.create, read_chat, asked_options, opened
         )
 
 
@@ -151,21 +160,19 @@ def asked_options(request: dict[str, Any]) -> dict[str, Any]:
 
 
 def read_chat(log: StreamLog, chunk: Any, at_ns: int) -> None:
-    """Read one chat completion chunk into the log.
+    """Read one chat completion chunk into the log, as the SDK parsed it or as plain JSON.
 
     A role chunk and a usage chunk carry no text and move no mark. `finish_reason` is the terminal marker.
     """
-    usage = getattr(chunk, "usage", None)
+    usage = field_of(chunk, "usage")
     if usage is not None:
         log.usage = _usage(usage)
-    said = {name: getattr(chunk, name, None) for name in ("service_tier", "model")}
+    said = {name: field_of(chunk, name) for name in ("service_tier", "model")}
     log.served.update((name, value) for name, value in said.items() if value)
-    extra = getattr(chunk, "model_extra", None)
-    if extra:
-        _read_server_times(log, extra)
-    for choice in getattr(chunk, "choices", None) or ():
-        _read_delta(log, getattr(choice, "delta", None), at_ns)
-        finish = getattr(choice, "finish_reason", None)
+    _read_server_times(log, chunk)
+    for choice in field_of(chunk, "choices") or ():
+        _read_delta(log, field_of(choice, "delta"), at_ns)
+        finish = field_of(choice, "finish_reason")
         if finish:
             log.finish_reason = finish
             log.terminal = True
@@ -173,22 +180,20 @@ def read_chat(log: StreamLog, chunk: Any, at_ns: int) -> None:
 
 def _read_delta(log: StreamLog, delta: Any, at_ns: int) -> None:
     """Read what one choice of a chunk adds: reasoning, a tool call, text."""
-    extra = getattr(delta, "model_extra", None) or {}
-    calls = getattr(delta, "tool_calls", None) or ()
-    text = getattr(delta, "content", None)
-    if extra.get("reasoning_content") or extra.get("reasoning"):
+    calls = field_of(delta, "tool_calls") or ()
+    text = field_of(delta, "content")
+    if field_of(delta, "reasoning_content") or field_of(delta, "reasoning"):
         saw_reasoning(log, at_ns)
     if calls:
         saw_token(log, at_ns)
-        log.tool_calls += sum(1 for call in calls if call.function and call.function.name)
+        log.tool_calls += sum(1 for call in calls if field_of(field_of(call, "function"), "name"))
     if text:
         saw_text(log, at_ns, text)
 
 
-def _read_server_times(log: StreamLog, extra: Mapping[str, Any]) -> None:
+def _read_server_times(log: StreamLog, chunk: Any) -> None:
     """What the provider says of its own time, as milliseconds."""
-    groq = extra.get("x_groq")
-    told = extra.get("time_info") or (groq.get("usage") if isinstance(groq, Mapping) else None)
+    told = field_of(chunk, "time_info") or field_of(field_of(chunk, "x_groq"), "usage")
     if not isinstance(told, Mapping):
         return
     for field, name in SERVER_TIMES.items():
@@ -218,13 +223,13 @@ def watch_done(stream: Any, log: StreamLog) -> None:
 
 
 def _usage(usage: Any) -> Usage:
-    prompt = getattr(usage, "prompt_tokens_details", None)
-    completion = getattr(usage, "completion_tokens_details", None)
+    prompt = field_of(usage, "prompt_tokens_details")
+    completion = field_of(usage, "completion_tokens_details")
     return Usage(
-        input_tokens=getattr(usage, "prompt_tokens", None),
-        output_tokens=getattr(usage, "completion_tokens", None),
-        reasoning_tokens=getattr(completion, "reasoning_tokens", None),
-        cache_read_tokens=getattr(prompt, "cached_tokens", None),
+        input_tokens=field_of(usage, "prompt_tokens"),
+        output_tokens=field_of(usage, "completion_tokens"),
+        reasoning_tokens=field_of(completion, "reasoning_tokens"),
+        cache_read_tokens=field_of(prompt, "cached_tokens"),
     )
 
 

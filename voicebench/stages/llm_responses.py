@@ -9,8 +9,8 @@ from typing import Any
 from voicebench.plan.config import Conversation
 from voicebench.plan.modes import Mode
 from voicebench.plan.registry import Needs, Plugin
-from voicebench.stages.llm import Asker, Tap, saw_reasoning, saw_text, saw_token, typed_problem
-from voicebench.stages.llm_ask import StreamAsker
+from voicebench.stages.llm import Asker, Tap, field_of, saw_reasoning, saw_text, saw_token, typed_problem
+from voicebench.stages.llm_ask import StreamAsker, without_models
 from voicebench.stages.llm_keys import Endpoint, endpoint_needs, key_for
 from voicebench.stages.llm_openai import endpoint_client, shared_client
 from voicebench.stages.llm_warm import warm
@@ -66,7 +66,7 @@ def ask(
     def request(prompt: str) -> dict[str, Any]:
         return {**fields, "input": [{"role": "user", "content": prompt}]}
 
-    return StreamAsker(_Observed(client, tap).create, request, tap, client.close)
+    return StreamAsker(_Observed(client, tap, plain=True).create, request, tap, client.close)
 
 
 UNPADDED = {"stream_options": {"include_obfuscation": False}}
@@ -111,11 +111,21 @@ def replies_are_no_errors(service_class: type[Any]) -> type[Any]:
 
 
 class _Observed:
-    """The parts of an SDK client that the service calls, with `create` seen by the tap."""
+    """The parts of an SDK client that the service calls, with `create` seen by the tap.
 
-    def __init__(self, client: Any, tap: Tap) -> None:
+    `plain` streams give JSON where the SDK's give its models.
+    """
+
+    def __init__(self, client: Any, tap: Tap, *, plain: bool = False) -> None:
         self.responses = self
-        self.create: Callable[..., Any] = tap.wrap(client.responses.create, read_responses, asked_options)
+
+        def opened(stream: Any, log: StreamLog) -> None:
+            if plain:
+                without_models(stream)
+
+        self.create: Callable[..., Any] = tap.wrap(
+            client.responses.create, read_responses, asked_options, opened
+        )
 
 
 def asked_options(request: Mapping[str, Any]) -> dict[str, Any]:
@@ -134,11 +144,11 @@ def read_responses(log: StreamLog, event: Any, at_ns: int) -> None:
     terminal marker, and `response.incomplete` is one, too: it names why the reply went no further. An `error`
     event and `response.failed` end the stream here, as no exception tells of them.
     """
-    kind = of(event, "type")
+    kind = field_of(event, "type")
     if kind == "response.output_text.delta":
-        saw_text(log, at_ns, of(event, "delta") or "")
+        saw_text(log, at_ns, field_of(event, "delta") or "")
     elif kind in ("response.reasoning_summary_text.delta", "response.reasoning_text.delta"):
-        if of(event, "delta"):
+        if field_of(event, "delta"):
             saw_reasoning(log, at_ns)
     elif kind == "response.function_call_arguments.delta":
         saw_token(log, at_ns)
@@ -147,54 +157,49 @@ def read_responses(log: StreamLog, event: Any, at_ns: int) -> None:
         if "refused" not in log.caveats:
             log.caveats.append("refused")
     elif kind == "response.output_item.added":
-        if of(of(event, "item"), "type") == "function_call":
+        if field_of(field_of(event, "item"), "type") == "function_call":
             log.tool_calls += 1
             saw_token(log, at_ns)
     elif kind in ("response.completed", "response.incomplete", "response.failed"):
-        _read_end(log, kind, of(event, "response"), at_ns)
+        _read_end(log, kind, field_of(event, "response"), at_ns)
     elif kind == "error":
         log.end(at_ns, *typed_problem(error_of(event)))
 
 
 def error_of(event: Any) -> dict[str, Any]:
     """What an `error` event says: flat over HTTP, nested and with a status over a WebSocket."""
-    inner = of(event, "error")
-    found = {name: of(inner, name) or of(event, name) for name in ("code", "message", "status")}
-    return {**found, "type": of(inner, "type")}
+    inner = field_of(event, "error")
+    found = {name: field_of(inner, name) or field_of(event, name) for name in ("code", "message", "status")}
+    return {**found, "type": field_of(inner, "type")}
 
 
 def _read_end(log: StreamLog, kind: str, response: Any, at_ns: int) -> None:
-    usage = of(response, "usage")
+    usage = field_of(response, "usage")
     if usage is not None:
         log.usage = _usage(usage)
     for name in ("model", "service_tier"):
-        value = of(response, name)
+        value = field_of(response, name)
         if value:
             log.served[name] = value
     if kind == "response.failed":
-        error = of(response, "error")
-        told = {name: of(error, name) for name in ("code", "message")}
+        error = field_of(response, "error")
+        told = {name: field_of(error, name) for name in ("code", "message")}
         log.end(at_ns, *typed_problem(told))
         return
-    reason = of(of(response, "incomplete_details"), "reason")
-    log.finish_reason = reason or of(response, "status") or kind.rpartition(".")[2]
+    reason = field_of(field_of(response, "incomplete_details"), "reason")
+    log.finish_reason = reason or field_of(response, "status") or kind.rpartition(".")[2]
     log.terminal = True
 
 
 def _usage(usage: Any) -> Usage:
-    prompt, output = of(usage, "input_tokens_details"), of(usage, "output_tokens_details")
+    prompt, output = field_of(usage, "input_tokens_details"), field_of(usage, "output_tokens_details")
     return Usage(
-        input_tokens=of(usage, "input_tokens"),
-        output_tokens=of(usage, "output_tokens"),
-        reasoning_tokens=of(output, "reasoning_tokens"),
-        cache_read_tokens=of(prompt, "cached_tokens"),
-        cache_write_tokens=of(prompt, "cache_write_tokens"),
+        input_tokens=field_of(usage, "input_tokens"),
+        output_tokens=field_of(usage, "output_tokens"),
+        reasoning_tokens=field_of(output, "reasoning_tokens"),
+        cache_read_tokens=field_of(prompt, "cached_tokens"),
+        cache_write_tokens=field_of(prompt, "cache_write_tokens"),
     )
-
-
-def of(value: Any, name: str) -> Any:
-    """A field of an event, whether the SDK parsed it or not; None where it has none."""
-    return value.get(name) if isinstance(value, Mapping) else getattr(value, name, None)
 
 
 HTTP = Plugin(

@@ -15,7 +15,7 @@ from voicebench.clock import now_ns
 from voicebench.plan.config import Conversation
 from voicebench.plan.modes import Mode
 from voicebench.plan.registry import Plugin
-from voicebench.stages.llm import Asker, Tap, is_broken_connection
+from voicebench.stages.llm import Asker, Tap, field_of, is_broken_connection
 from voicebench.stages.llm_keys import Endpoint, key_for
 from voicebench.stages.llm_openai import endpoint_client
 from voicebench.stages.llm_responses import (
@@ -24,7 +24,6 @@ from voicebench.stages.llm_responses import (
     error_of,
     fields_of,
     needs,
-    of,
     read_responses,
     replies_are_no_errors,
     request_fields,
@@ -131,7 +130,7 @@ def _tapped(service_class: type[Any], tap: Tap, options: dict[str, Any]) -> type
             except BaseException as error:
                 tap.failed(log, error)
                 raise
-            if of(event, "type") == "error" and error_of(event)["code"] in ASKED_AGAIN:
+            if field_of(event, "type") == "error" and error_of(event)["code"] in ASKED_AGAIN:
                 last = log.attempts[-1]
                 last.end_ns, last.status, last.detail = now_ns(), "failed", str(error_of(event)["code"])
                 return event
@@ -154,7 +153,7 @@ def _take(tap: Tap, log: StreamLog, event: Any) -> None:
     """Read an event; the terminal one ends the log, as the socket stays open behind it."""
     tap.read(log, read_responses, event)
     if log.request_id is None:
-        log.request_id = of(of(event, "response"), "id")
+        log.request_id = field_of(field_of(event, "response"), "id")
     if log.terminal and log.running:
         tap.ended(log)
 
