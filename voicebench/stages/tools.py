@@ -60,8 +60,8 @@ class Toolbox:
 
     def schema(self) -> Any:
         """The tools as pipecat's conversation takes them."""
-        from pipecat.adapters.schemas.function_schema import FunctionSchema
-        from pipecat.adapters.schemas.tools_schema import ToolsSchema
+        from pipecat.adapters.llm.schemas.function_schema import FunctionSchema
+        from pipecat.adapters.llm.schemas.tools_schema import ToolsSchema
 
         return ToolsSchema(
             standard_tools=[
