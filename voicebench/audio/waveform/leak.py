@@ -29,7 +29,8 @@ LONGEST_DELAY_S = 0.35
 """An echo later than this is not looked for."""
 _FRAME_S = 0.5
 _LEAD_S = 0.002
-_FILTER_S = 0.042
+_FILTER_S = 0.12
+_MOST_TAPS = 2000
 _LEAST_FRAMES = 3
 _MOST_FRAMES = 300
 _SOURCE_SHARE = 0.6
@@ -131,7 +132,7 @@ def _response(
     With a tapered source x' the normal equations are sums of x'(t) x(t + m), which depend on m alone, so they
     hold exactly for each frame, whatever happens outside it.
     """
-    taps, length = round(_FILTER_S * sample_rate), round(_FRAME_S * sample_rate)
+    taps, length = min(round(_FILTER_S * sample_rate), _MOST_TAPS), round(_FRAME_S * sample_rate)
     size = 1 << (length + 2 * taps).bit_length()
     taper = np.hanning(length)
     auto, cross = np.zeros(2 * taps - 1), np.zeros(taps)
