@@ -8,8 +8,8 @@ from typing import Any
 from voicebench.plan.config import Conversation
 from voicebench.plan.modes import Mode
 from voicebench.plan.registry import Needs, Plugin
-from voicebench.stages.llm import Asker, Tap, saw_reasoning, saw_text, saw_token
-from voicebench.stages.llm_ask import StreamAsker
+from voicebench.stages.llm import Asker, Tap, field_of, saw_reasoning, saw_text, saw_token
+from voicebench.stages.llm_ask import StreamAsker, without_models
 from voicebench.stages.llm_http import client_options
 from voicebench.stages.llm_keys import NO_KEY, Endpoint, endpoint_needs, key_for
 from voicebench.stages.llm_warm import warm
@@ -94,7 +94,9 @@ def ask(
     def request(prompt: str) -> dict[str, Any]:
         return {**fields, "messages": [{"role": "user", "content": prompt}]}
 
-    create = tap.wrap(client.messages.create, read_anthropic, asked_options)
+    create = tap.wrap(
+        client.messages.create, read_anthropic, asked_options, lambda stream, log: without_models(stream)
+    )
     return StreamAsker(create, request, tap, client.close)
 
 
@@ -143,28 +145,30 @@ def asked_options(request: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def read_anthropic(log: StreamLog, event: Any, at_ns: int) -> None:
-    """Read one event of a Messages stream into the log.
+    """Read one event of a Messages stream into the log, as the SDK parsed it or as plain JSON.
 
     `message_start` tells prompt tokens and the served speed, `content_block_start` opens a block: neither is
     a token. `message_stop` is the terminal marker; a stop reason without it is complete, too.
     """
-    kind = event.type
+    kind = field_of(event, "type")
     if kind == "content_block_delta":
-        _read_delta(log, event.delta, at_ns)
+        _read_delta(log, field_of(event, "delta"), at_ns)
     elif kind == "content_block_start":
-        _read_block(log, event.content_block, at_ns)
+        _read_block(log, field_of(event, "content_block"), at_ns)
     elif kind == "message_start":
-        message = event.message
-        log.served["model"] = message.model
-        _read_usage(log, message.usage, final=False)
+        message = field_of(event, "message")
+        usage = field_of(message, "usage")
+        log.served["model"] = field_of(message, "model")
+        _read_usage(log, usage, final=False)
         for name in ("speed", "service_tier"):
-            value = getattr(message.usage, name, None)
+            value = field_of(usage, name)
             if value is not None:
                 log.served[name] = value
     elif kind == "message_delta":
-        _read_usage(log, event.usage, final=True)
-        if event.delta.stop_reason is not None:
-            log.finish_reason = event.delta.stop_reason
+        _read_usage(log, field_of(event, "usage"), final=True)
+        reason = field_of(field_of(event, "delta"), "stop_reason")
+        if reason is not None:
+            log.finish_reason = reason
             log.terminal = True
     elif kind == "message_stop":
         if log.finish_reason is None:
@@ -173,21 +177,23 @@ def read_anthropic(log: StreamLog, event: Any, at_ns: int) -> None:
 
 
 def _read_delta(log: StreamLog, delta: Any, at_ns: int) -> None:
-    if delta.type == "text_delta":
-        saw_text(log, at_ns, delta.text)
-    elif delta.type == "thinking_delta" and delta.thinking:
+    kind = field_of(delta, "type")
+    if kind == "text_delta":
+        saw_text(log, at_ns, field_of(delta, "text"))
+    elif kind == "thinking_delta" and field_of(delta, "thinking"):
         saw_reasoning(log, at_ns)
-    elif delta.type == "input_json_delta" and delta.partial_json:
+    elif kind == "input_json_delta" and field_of(delta, "partial_json"):
         saw_token(log, at_ns)
 
 
 def _read_block(log: StreamLog, block: Any, at_ns: int) -> None:
-    if block.type == "text":
-        saw_text(log, at_ns, block.text)
-    elif block.type == "tool_use":
+    kind = field_of(block, "type")
+    if kind == "text":
+        saw_text(log, at_ns, field_of(block, "text"))
+    elif kind == "tool_use":
         log.tool_calls += 1
         saw_token(log, at_ns)
-    elif block.type == "redacted_thinking":
+    elif kind == "redacted_thinking":
         saw_reasoning(log, at_ns)
 
 
@@ -198,14 +204,14 @@ def _read_usage(log: StreamLog, usage: Any, *, final: bool) -> None:
     vendor counts cached prompt tokens apart; here `input_tokens` are all of them.
     """
     before = log.usage or Usage()
-    read = _first(getattr(usage, "cache_read_input_tokens", None), before.cache_read_tokens)
-    written = _first(getattr(usage, "cache_creation_input_tokens", None), before.cache_write_tokens)
-    plain = getattr(usage, "input_tokens", None)
-    details = getattr(usage, "output_tokens_details", None)
+    read = _first(field_of(usage, "cache_read_input_tokens"), before.cache_read_tokens)
+    written = _first(field_of(usage, "cache_creation_input_tokens"), before.cache_write_tokens)
+    plain = field_of(usage, "input_tokens")
+    details = field_of(usage, "output_tokens_details")
     log.usage = Usage(
         input_tokens=before.input_tokens if plain is None else plain + (read or 0) + (written or 0),
-        output_tokens=_first(getattr(usage, "output_tokens", None), before.output_tokens) if final else None,
-        reasoning_tokens=_first(getattr(details, "thinking_tokens", None), before.reasoning_tokens),
+        output_tokens=_first(field_of(usage, "output_tokens"), before.output_tokens) if final else None,
+        reasoning_tokens=_first(field_of(details, "thinking_tokens"), before.reasoning_tokens),
         cache_read_tokens=read,
         cache_write_tokens=written,
     )
