@@ -11,6 +11,7 @@ from voicebench.analysis.find_caveats import find_mode_caveats
 from voicebench.analysis.ledger import anchor_of, counts, latest_records, missing_turns
 from voicebench.analysis.mode_report import ModeReport, build_mode
 from voicebench.analysis.plain import plain_mode
+from voicebench.analysis.siblings import Faster, worth_of
 from voicebench.turns.journal import JournalReading
 from voicebench.turns.records import TurnRecord
 from voicebench.turns.run_folder import ModeFacts, RunInfo
@@ -39,6 +40,8 @@ class Report:
     words_per_minute: float
     modes: tuple[ModeReport, ...]
     caveats: tuple[Caveat, ...]
+    worth: tuple[Faster, ...] = ()
+    """Each mode whose standard sibling was run too, held against it: time, share of the budget, dollars."""
 
     def to_dict(self) -> dict[str, Any]:
         """The plain values of `report.json`, schema 1."""
@@ -58,6 +61,7 @@ class Report:
             "residual_slot_ms": {anchor.value: slot for anchor, slot in self.residual_slot_ms.items()},
             "words_per_minute": self.words_per_minute,
             "modes": [plain_mode(entry) for entry in self.modes],
+            "worth": [faster.to_dict() for faster in self.worth],
             "caveats": [caveat.to_dict() for caveat in self.caveats],
         }
 
@@ -113,6 +117,12 @@ def build_report(
         words_per_minute=words_per_minute,
         modes=tuple(modes),
         caveats=tuple(found.found),
+        worth=worth_of(
+            info,
+            groups,
+            {(entry.mode, entry.anchor): entry.usd_per_turn.mean for entry in modes},
+            budget,
+        ),
     )
 
 

@@ -84,13 +84,38 @@ def _sign(interval: tuple[float, float] | None) -> bool | None:
 def siblings_of(info: RunInfo) -> dict[str, str]:
     """Fast mode to its standard sibling: as the run's own modes say, else the catalogue."""
     found = {mode.id: mode.sibling for mode in catalogue().values() if mode.sibling}
-    own = info.config.get("own_modes")
-    for mode in own if isinstance(own, list | tuple) else ():
+    for mode in (one for key in ("own_modes", "sets", "routes") for one in _listed(info.config.get(key))):
         if isinstance(mode, Mapping) and isinstance(mode.get("id"), str):
             found.pop(mode["id"], None)
             if isinstance(mode.get("sibling"), str):
                 found[mode["id"]] = mode["sibling"]
     return found
+
+
+def _listed(value: Any) -> Sequence[Any]:
+    return value if isinstance(value, list | tuple) else ()
+
+
+def worth_of(
+    info: RunInfo,
+    groups: Mapping[tuple[str, Anchor | None], Sequence[TurnRecord]],
+    usd_per_turn: Mapping[tuple[str, Anchor | None], float | None],
+    budget_ms: float,
+) -> tuple[Faster, ...]:
+    """Each mode against its sibling at the same anchor, where both have records, in the groups' order.
+
+    `usd_per_turn` is each entry's mean price of a turn in US dollars, None where it is not known.
+    """
+    siblings = siblings_of(info)
+    found = []
+    for (mode, anchor), records in groups.items():
+        other = (siblings.get(mode, ""), anchor)
+        if not records or other[0] == mode or not groups.get(other):
+            continue
+        price, others = usd_per_turn.get((mode, anchor)), usd_per_turn.get(other)
+        extra = None if price is None or others is None else 1000 * (price - others)
+        found.append(compare(records, groups[other], budget_ms, extra))
+    return tuple(found)
 
 
 def compare(

@@ -11,7 +11,7 @@ from voicebench.analysis.counterfactual import LEAST_N, Prediction, llm_ms, pred
 from voicebench.analysis.ledger import Share, counts
 from voicebench.analysis.mode_report import ModeReport
 from voicebench.analysis.report import Entry, Report
-from voicebench.analysis.siblings import Faster, compare, siblings_of
+from voicebench.analysis.siblings import Faster
 from voicebench.analysis.statistics import percentile
 from voicebench.turns.records import ModeKind, TurnRecord
 from voicebench.turns.timeline import Anchor
@@ -59,7 +59,7 @@ def verdict_of(report: Report, records: Sequence[TurnRecord]) -> Verdict:
     bottlenecks = tuple(
         found for entry in entries if (found := bottleneck_of(groups[entry.mode, entry.anchor])) is not None
     )
-    faster = _faster(report, entries, groups)
+    faster = report.worth
     wait_ms = configured_wait_ms(report)
     medians = _llm_medians(groups)
     predictions = tuple(
@@ -201,23 +201,6 @@ def _price_words(found: Faster) -> str:
     if found.usd_per_1000_per_point is not None and extra > 0:
         parts.append(f"${found.usd_per_1000_per_point:.2f} for each point")
     return ", ".join(parts)
-
-
-def _faster(
-    report: Report, entries: Sequence[ModeReport], groups: dict[Entry, list[TurnRecord]]
-) -> tuple[Faster, ...]:
-    siblings = siblings_of(report.run)
-    by_key = {(entry.mode, entry.anchor): entry for entry in entries}
-    found = []
-    for entry in entries:
-        other = by_key.get((siblings.get(entry.mode, ""), entry.anchor))
-        if other is None or other is entry:
-            continue
-        prices = (entry.usd_per_turn.mean, other.usd_per_turn.mean)
-        extra = None if prices[0] is None or prices[1] is None else 1000 * (prices[0] - prices[1])
-        fast, standard = (groups[one.mode, one.anchor] for one in (entry, other))
-        found.append(compare(fast, standard, report.budget_ms, extra))
-    return tuple(found)
 
 
 def _llm_medians(groups: dict[Entry, list[TurnRecord]]) -> dict[Entry, float]:

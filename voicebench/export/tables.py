@@ -10,6 +10,7 @@ from voicebench.analysis.mode_report import ModeReport
 from voicebench.analysis.report import Report
 from voicebench.analysis.slot_figures import RESIDUAL, RESIDUAL_STACK, SlotFigures
 from voicebench.analysis.statistics import Summary
+from voicebench.export.sibling_table import COLUMNS, NOTE, sibling_rows
 from voicebench.export.turn_text import mode_name
 from voicebench.turns.run_folder import RunInfo
 from voicebench.turns.timeline import Anchor, Stage
@@ -89,6 +90,7 @@ def tables_of(report: Report) -> tuple[Table, ...]:
         stage_table(report),
         slot_table(report),
         worth_table(report),
+        *sibling_tables(report),
     )
 
 
@@ -267,6 +269,12 @@ def _worth_cells(entry: ModeReport) -> tuple[str, ...]:
         right,
         number(entry.usd_per_turn.p50, 5),
     )
+
+
+def sibling_tables(report: Report) -> tuple[Table, ...]:
+    """Each mode against its standard sibling; no table where none was run beside its own."""
+    rows = sibling_rows(report.worth)
+    return (Table("Against the standard mode", COLUMNS, rows, NOTE, labels=2),) if rows else ()
 
 
 def caveat_lines(report: Report) -> tuple[str, ...]:
