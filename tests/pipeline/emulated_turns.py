@@ -71,6 +71,15 @@ def config_of(mode: Mode, **changes: Any) -> Config:
     )
 
 
+def made_of(entry: dict[str, Any], *members: Mode, route: bool = False) -> Config:
+    """A configuration whose only mode is a set or a route over these."""
+    base = config_of(members[0])
+    key = "routes" if route else "sets"
+    given = {**base.model_dump(), "own_modes": [one.model_dump() for one in members], "modes": [entry["id"]]}
+    config = Config.model_validate({**given, key: [entry]})
+    return config.model_copy(update={"own_modes": (config.own[entry["id"]],), "sets": (), "routes": ()})
+
+
 @asynccontextmanager
 async def talking_to(mode: Mode, **changes: Any) -> AsyncIterator[ModelDriver]:
     """A driver of this mode, closed afterwards."""

@@ -9,13 +9,21 @@ from typing import Any
 import pytest
 
 from tests.pipeline.driven import SPEECH_S, Driver, clip
-from tests.pipeline.emulated_turns import ANSWER, APIS, SCRIPTS, config_of, emulated_mode, running, talking_to
+from tests.pipeline.emulated_turns import (
+    ANSWER,
+    APIS,
+    SCRIPTS,
+    config_of,
+    emulated_mode,
+    made_of,
+    running,
+    talking_to,
+)
 from voicebench.clock import NS_PER_S
 from voicebench.emulator.faults import FAULTS
 from voicebench.emulator.process import EmulatorProcess, start
 from voicebench.errors import BadRequest
 from voicebench.pipeline.build import resolve
-from voicebench.plan.config import Config
 from voicebench.plan.modes import Mode
 from voicebench.plan.tools import Tool
 from voicebench.turns.records import Flag, Outcome, TurnRecord
@@ -148,20 +156,11 @@ async def test_cached_tokens_have_their_own_price(emulator: EmulatorProcess) -> 
     assert abs(record.usd - by_hand) < 1e-6
 
 
-def made_of(emulator: EmulatorProcess, entry: dict[str, Any], *members: Mode, route: bool = False) -> Config:
-    """A configuration whose only mode is a set or a route over these."""
-    base = config_of(members[0])
-    key = "routes" if route else "sets"
-    given = {**base.model_dump(), "own_modes": [one.model_dump() for one in members], "modes": [entry["id"]]}
-    config = Config.model_validate({**given, key: [entry]})
-    return config.model_copy(update={"own_modes": (config.own[entry["id"]],), "sets": (), "routes": ()})
-
-
 async def test_candidates_are_kept_with_choice_clause_and_cost(emulator: EmulatorProcess) -> None:
     """Three at once: the first complete clause is taken, and the turn costs what all three did."""
     member = emulated_mode("openai-chat", emulator, "quick", **priced())
     entry = {"id": "set/x3", "candidates": [member.id], "times": 3, "take": "first_clause"}
-    async with running(Driver(made_of(emulator, entry, member))) as driver:
+    async with running(Driver(made_of(entry, member))) as driver:
         record, again = [await driver.record(clip(SPEECH_S)) for _ in range(2)]
         assert driver.opened == 1
     for one in (record, again):
@@ -201,7 +200,7 @@ async def test_a_scorer_takes_the_better_of_a_fast_and_a_slow_reply(emulator: Em
         "slot_ms": 300,
         "scorer": {"kind": "keywords", "words": ["in France"]},
     }
-    async with running(Driver(made_of(emulator, entry, *members))) as driver:
+    async with running(Driver(made_of(entry, *members))) as driver:
         record = await driver.record(clip(SPEECH_S))
         assert driver.session is not None
         assert driver.session.healthy
@@ -217,7 +216,7 @@ async def test_a_set_of_which_all_fail_fails_as_they_did(emulator: EmulatorProce
     """Where no candidate gives a reply the turn ends in what became of one, and the next turn is well."""
     member = emulated_mode("anthropic", emulator, "quick!529")
     entry = {"id": "set/busy", "candidates": [member.id], "times": 2, "take": "first_clause"}
-    async with running(Driver(made_of(emulator, entry, member))) as driver:
+    async with running(Driver(made_of(entry, member))) as driver:
         record = await driver.record(clip(SPEECH_S))
     assert (record.outcome, len(record.candidates)) == (Outcome.OVERLOADED, 2)
 
@@ -236,7 +235,7 @@ async def test_a_route_has_one_of_two_answer(
         "rule": {"kind": "words", "at_most": at_most},
         "to": {"simple": fast.id, "hard": full.id},
     }
-    async with running(Driver(made_of(emulator, entry, fast, full, route=True))) as driver:
+    async with running(Driver(made_of(entry, fast, full, route=True))) as driver:
         record = await driver.record(clip(SPEECH_S))
     assert record.outcome is Outcome.COMPLETED, record.reason
     assert (record.choice["mode"], record.choice["rule"], record.choice["label"]) == (served, "words", label)

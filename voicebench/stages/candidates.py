@@ -25,6 +25,8 @@ from voicebench.stages.shared import Shared
 from voicebench.turns.stream import AttemptLog, MemberLog, StreamLog
 
 WHERE = "sets"
+GIVING_UP_NS = NS_PER_S
+"""So long is waited for a candidate that was given up to end."""
 
 
 class CandidateSettings(Settings):
@@ -217,8 +219,11 @@ def _candidates_class() -> type[Any]:
             late = [member for member in self.members if not _over(member)]
             for member in late:
                 await self.give_up(member)
-            while any(not _over(member) for member in late):
-                await self._change(None)
+            until = now_ns() + GIVING_UP_NS
+            while any(not _over(member) for member in late) and now_ns() < until:
+                await self._change(until)
+            for member in late:
+                member.stream.end(now_ns(), "cancelled")
 
     return Candidates
 
