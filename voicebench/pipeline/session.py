@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -189,6 +190,9 @@ class Session:
         parts.observer.begin_turn()
         parts.sink.begin_turn()
         parts.context.set_messages([])
+        # A full collection stops everything for tens of ms: it has its time between turns.
+        gc.collect()
+        gc.disable()
         before = ticks()
         playback: Playback = parts.source.play(clip)
         heard = Heard(
@@ -204,6 +208,7 @@ class Session:
         try:
             heard.ending = await self._wait(heard)
         finally:
+            gc.enable()
             await parts.source.quiet()
         heard.lag_ns = self._lag.take()
         heard.load = load_between(before, ticks())
