@@ -29,14 +29,16 @@ class SecondOpinion:
 
 def second_opinion(recording: Recording) -> SecondOpinion:
     """End of the person's speech to the agent's first sound after it, by the waveform analyser."""
-    end = speech_end(recording.samples[:, USER], recording.sample_rate)
+    first, last = recording.said
+    end = speech_end(recording.samples[first:last, USER], recording.sample_rate)
     if end is None:
         return SecondOpinion(None, False, 0.0, "no speech on the person's channel")
-    onset = first_sound(recording.samples[:, AGENT], recording.sample_rate, end.at_s)
+    ended_s = first / recording.sample_rate + end.at_s
+    onset = first_sound(recording.samples[:, AGENT], recording.sample_rate, ended_s)
     if onset is None:
         return SecondOpinion(None, False, 0.0, "no sound on the agent's channel after it")
     return SecondOpinion(
-        (onset.at_s - end.at_s) * 1000.0,
+        (onset.at_s - ended_s) * 1000.0,
         end.certain and onset.certain,
         end.uncertainty_ms + onset.uncertainty_ms,
         end.reason or onset.reason,

@@ -27,6 +27,9 @@ class Recording:
 
     samples: NDArray[np.float32]
     origin_ns: int
+    said: tuple[int, int]
+    """First and last frame (exclusive) of the person's clip: around it the channel is silent by construction,
+    and the end of a clip's own noise is no end of speech."""
     sample_rate: int = RATE
 
 
@@ -41,7 +44,8 @@ def record(speech: NDArray[np.int16], speech_rate: int, start_ns: int, played: P
     samples = np.zeros((length, 2), dtype=np.float32)
     for channel, offset, audio in placed:
         samples[offset : offset + audio.size, channel] += audio
-    return Recording(samples, origin)
+    _, begin, clip = placed[0]
+    return Recording(samples, origin, (begin, begin + clip.size))
 
 
 def _resampled(pcm: NDArray[np.int16], rate: int) -> NDArray[np.float32]:
