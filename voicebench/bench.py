@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
 
@@ -75,6 +75,22 @@ def _told(error: Exception) -> str:
     return f"{type(error).__name__}: {' '.join(str(error).split())}"[:300]
 
 
+async def calibrate_run(folder: RunFolder, turns: int, phase: Callable[[str], None]) -> None:
+    """Calibrate with so many scripted turns and write what is found into `run.json`; 0 turns: nothing."""
+    if not turns:
+        return
+    from voicebench.pipeline.calibrate import calibrate
+
+    phase("Calibrating")
+    found = await calibrate(turns)
+    floor = found.noise_floor_ms
+    folder.update(
+        noise_floor_ms=floor,
+        noise_floor_reason=None if floor is not None else "no calibration turn gave a latency",
+        calibration=found.to_dict(),
+    )
+
+
 class Bench:
     """The sessions of a run, one per mode, opened when first needed and again when one is not healthy."""
 
@@ -118,19 +134,7 @@ class Bench:
 
     async def calibrate(self) -> None:
         """Measure what the harness itself adds, and write it into `run.json`."""
-        turns = self._plan.config.calibration_turns
-        if not turns:
-            return
-        from voicebench.pipeline.calibrate import calibrate
-
-        self._reporter.phase("Calibrating")
-        found = await calibrate(turns)
-        floor = found.noise_floor_ms
-        self._folder.update(
-            noise_floor_ms=floor,
-            noise_floor_reason=None if floor is not None else "no calibration turn gave a latency",
-            calibration=found.to_dict(),
-        )
+        await calibrate_run(self._folder, self._plan.config.calibration_turns, self._reporter.phase)
 
     async def measure(self, turns: Sequence[PlannedTurn], journal: JournalWriter) -> None:
         """Run the planned turns one after the other."""

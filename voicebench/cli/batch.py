@@ -61,9 +61,11 @@ def batch(
         _refuse_beside_resume([name for name, value in given.items() if value is not None])
         settings, where, audio, limit = _resumed(resume)
     else:
-        settings, where = _config(config)
+        settings, where = chosen_config(config)
         changes = {"modes": tuple(mode) if mode else None, "repeats": repeats, "seed": seed}
-        settings = _changed(settings, {name: value for name, value in changes.items() if value is not None})
+        settings = changed_settings(
+            settings, {name: value for name, value in changes.items() if value is not None}
+        )
         where = "--mode" if mode else where
     sources = [path.absolute() for path in audio] if audio else [default_folder().absolute()]
     samples = find_samples(sources)
@@ -136,7 +138,7 @@ def _resumed(folder: Path) -> tuple[Config, str, list[Path], int | None]:
     )
 
 
-def _config(path: Path | None) -> tuple[Config, str]:
+def chosen_config(path: Path | None) -> tuple[Config, str]:
     """The configuration and what to call it in messages."""
     from voicebench.plan.config import Config, load_config
 
@@ -147,7 +149,7 @@ def _config(path: Path | None) -> tuple[Config, str]:
     return Config(), "the built-in configuration"
 
 
-def _changed(settings: Config, changes: dict[str, object]) -> Config:
+def changed_settings(settings: Config, changes: dict[str, object]) -> Config:
     """The configuration with what the command line says instead."""
     from voicebench.plan.config import Config, validated
 

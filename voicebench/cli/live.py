@@ -55,7 +55,7 @@ def live(
     import asyncio
 
     from voicebench.audio import devices
-    from voicebench.cli.batch import _changed, _config
+    from voicebench.cli.batch import changed_settings, chosen_config
     from voicebench.cli.models import FetchBar
     from voicebench.cli.result import show_run
 
@@ -67,9 +67,9 @@ def live(
     from voicebench.live.card import Card
     from voicebench.live.screen import LiveScreen
 
-    settings, where = _config(config)
+    settings, where = chosen_config(config)
     if mode:
-        settings, where = _changed(settings, {"modes": tuple(mode)}), "--mode"
+        settings, where = changed_settings(settings, {"modes": tuple(mode)}), "--mode"
     plan = live_plan(settings, where)
     there = devices.list_devices()
     chosen = (

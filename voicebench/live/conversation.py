@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
+from voicebench.bench import calibrate_run
 from voicebench.errors import VoicebenchError
 from voicebench.live.beginning import REPEATED, SAMPLE, question, recording_name
 from voicebench.live.card import Card
@@ -150,19 +151,7 @@ class _Talk:
 
     async def calibrate(self) -> None:
         """Measure what the harness itself adds, and write it into `run.json`."""
-        turns = self._plan.config.calibration_turns
-        if not turns:
-            return
-        from voicebench.pipeline.calibrate import calibrate
-
-        self._screen.phase("Calibrating")
-        found = await calibrate(turns)
-        floor = found.noise_floor_ms
-        self._folder.update(
-            noise_floor_ms=floor,
-            noise_floor_reason=None if floor is not None else "no calibration turn gave a latency",
-            calibration=found.to_dict(),
-        )
+        await calibrate_run(self._folder, self._plan.config.calibration_turns, self._screen.phase)
 
     async def go_on(self) -> bool:
         """Turn after turn until the person quits or all turns were had; True where it ended as was asked."""

@@ -1,4 +1,4 @@
-"""The plug points: which kinds of ASR, LLM, TTS, turn detector and exporter there are.
+"""The plug points: which kinds of ASR, LLM, TTS, turn detector, scorer and route there are.
 
 A built-in is a row `kind -> "module:object"`; another package adds one by an entry point in the group
 `voicebench.<point>`. Nothing is imported until it is asked for.
@@ -18,7 +18,7 @@ from pydantic import BaseModel
 
 from voicebench.errors import BadRequest, MissingExtra, MissingKey
 
-POINTS = ("asr", "llm", "tts", "turn", "scorer", "route", "export")
+POINTS = ("asr", "llm", "tts", "turn", "scorer", "route")
 
 BUILT_IN: dict[str, dict[str, str]] = {
     "asr": {
@@ -53,7 +53,6 @@ BUILT_IN: dict[str, dict[str, str]] = {
         "words": "voicebench.stages.route_rules:WORDS",
         "keywords": "voicebench.stages.route_rules:KEYWORDS",
     },
-    "export": {},
 }
 
 
