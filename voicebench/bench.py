@@ -204,6 +204,7 @@ class Bench:
                 "audio": f"{AUDIO_FOLDER}/{name}",
                 "waveform_v2v_ms": opinion.voice_to_voice_ms,
                 "waveform_certain": opinion.certain,
+                "waveform_uncertainty_ms": opinion.uncertainty_ms,
             }
         )
 

@@ -87,12 +87,15 @@ def test_missing_marks_and_missing_latencies_are_told() -> None:
 
 
 def test_a_recording_that_disagrees_with_the_marks_is_told() -> None:
-    """A latency in the recording 21 ms off the marks is told; 20 ms off, or of doubtful edges, is not."""
+    """A recording 11 ms off the marks is told; 10 ms off, of doubtful edges or within its doubt is not."""
     records = many()
-    records[3] = records[3].model_copy(update={"waveform_v2v_ms": 703.0 + 21})
-    records[4] = records[4].model_copy(update={"waveform_v2v_ms": 704.0 - 20})
+    records[3] = records[3].model_copy(update={"waveform_v2v_ms": 703.0 + 11})
+    records[4] = records[4].model_copy(update={"waveform_v2v_ms": 704.0 - 10})
     records[5] = records[5].model_copy(update={"waveform_v2v_ms": 900.0, "waveform_certain": False})
-    assert found(records, warmup=many(1)) == {"waveform_disagrees": 1}
+    records[6] = records[6].model_copy(update={"waveform_v2v_ms": 736.0, "waveform_uncertainty_ms": 30.0})
+    report = build_report(run_info(), records, warmup=many(1))
+    assert [(caveat.code, caveat.count) for caveat in report.caveats] == [("waveform_disagrees", 1)]
+    assert "over 10 ms off the marks" in report.caveats[0].text
 
 
 def test_coarse_deltas_and_assumed_speech_are_told() -> None:

@@ -8,9 +8,10 @@ from typing import Protocol
 
 from voicebench.analysis.caveats import LEAST_N_FOR_P95_BOUND, CaveatList
 from voicebench.analysis.ledger import counts
-from voicebench.analysis.mode_report import ModeReport, waveform_difference
+from voicebench.analysis.mode_report import ModeReport
 from voicebench.analysis.statistics import percentile
 from voicebench.turns.records import Flag, TurnRecord
+from voicebench.turns.second_opinion import WAVEFORM_TOLERANCE_MS, waveform_disagrees
 from voicebench.turns.slot import BY_SYNTHESIS
 from voicebench.turns.timeline import Anchor
 
@@ -21,7 +22,6 @@ COLD_MS, COLD_SHARE = 100.0, 0.2
 OUTLIER_RANGES = 3.0
 """Beyond the upper quartile by so many interquartile ranges a turn is far out (Tukey, 1977)."""
 LEAST_N_FOR_OUTLIERS = 10
-WAVEFORM_TOLERANCE_MS = 20.0
 SEVERAL_TOKENS = 1.5
 
 _TOLD_OTHERWISE = "missing_"
@@ -113,7 +113,14 @@ def _marks(add: _Add, entry: ModeReport, counted: Sequence[TurnRecord]) -> None:
     unmarked = sum(record.stages_ms is not None and None in record.stages_ms.values() for record in counted)
     if unmarked:
         add("missing_marks", unmarked)
-    differences = [found for record in counted if (found := waveform_difference(record)) is not None]
-    differing = sum(abs(difference) > WAVEFORM_TOLERANCE_MS for difference in differences)
+    differing = sum(
+        waveform_disagrees(
+            record.voice_to_voice_ms,
+            record.waveform_v2v_ms,
+            record.waveform_certain,
+            record.waveform_uncertainty_ms,
+        )
+        for record in counted
+    )
     if differing:
         add("waveform_disagrees", differing, f"{WAVEFORM_TOLERANCE_MS:g}")

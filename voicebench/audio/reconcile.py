@@ -6,25 +6,25 @@ from dataclasses import dataclass
 
 from voicebench.audio.recorder import AGENT, USER, Recording
 from voicebench.audio.waveform import first_sound, speech_end
-
-TOLERANCE_MS = 10.0
-"""Timeline and waveform may differ by this much where the waveform is certain."""
+from voicebench.turns.second_opinion import waveform_disagrees
 
 
 @dataclass(frozen=True)
 class SecondOpinion:
-    """`voice_to_voice_ms` is None where an edge was not found. `certain`: the waveform trusts both edges."""
+    """`voice_to_voice_ms` is None where an edge was not found. `certain`: the waveform trusts both edges.
+
+    `uncertainty_ms` is how far the true figure may lie to either side, None without a figure; `reason` says
+    why it is not certain.
+    """
 
     voice_to_voice_ms: float | None
     certain: bool
-    uncertainty_ms: float
+    uncertainty_ms: float | None
     reason: str = ""
 
     def disagrees(self, timeline_ms: float | None) -> bool:
-        """Is the timeline's figure beyond what the waveform allows? Only where the waveform is certain."""
-        if timeline_ms is None or self.voice_to_voice_ms is None or not self.certain:
-            return False
-        return abs(timeline_ms - self.voice_to_voice_ms) > max(TOLERANCE_MS, self.uncertainty_ms)
+        """Is the timeline's figure beyond what the waveform allows? By the rule that the reports use."""
+        return waveform_disagrees(timeline_ms, self.voice_to_voice_ms, self.certain, self.uncertainty_ms)
 
 
 def second_opinion(recording: Recording) -> SecondOpinion:
@@ -32,11 +32,11 @@ def second_opinion(recording: Recording) -> SecondOpinion:
     first, last = recording.said
     end = speech_end(recording.samples[first:last, USER], recording.sample_rate)
     if end is None:
-        return SecondOpinion(None, False, 0.0, "no speech on the person's channel")
+        return SecondOpinion(None, False, None, "no speech on the person's channel")
     ended_s = first / recording.sample_rate + end.at_s
     onset = first_sound(recording.samples[:, AGENT], recording.sample_rate, ended_s)
     if onset is None:
-        return SecondOpinion(None, False, 0.0, "no sound on the agent's channel after it")
+        return SecondOpinion(None, False, None, "no sound on the agent's channel after it")
     return SecondOpinion(
         (onset.at_s - ended_s) * 1000.0,
         end.certain and onset.certain,

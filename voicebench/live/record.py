@@ -111,5 +111,6 @@ def keep_recording(made: TurnRecord, heard: HeardLive, card: Card, path: Path, n
         changes |= {
             "waveform_v2v_ms": opinion.voice_to_voice_ms,
             "waveform_certain": opinion.certain,
+            "waveform_uncertainty_ms": opinion.uncertainty_ms,
         }
     return made.model_copy(update=changes)

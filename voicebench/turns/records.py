@@ -228,6 +228,8 @@ class TurnRecord(Frozen):
     """Voice-to-voice latency found in the recording alone."""
     waveform_certain: bool | None = None
     """Does the waveform analyser trust both edges of that figure?"""
+    waveform_uncertainty_ms: float | None = None
+    """How far that figure may lie off to either side, by the analyser's own word."""
     pipecat_ms: dict[str, float] = Field(default_factory=dict)
     """What pipecat's own metrics say of this turn: a cross-check."""
     caveats: tuple[str, ...] = ()
