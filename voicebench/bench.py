@@ -224,5 +224,5 @@ class Bench:
             acceptable=sample.answers,
             language=sample.language,
             caveats=() if clip is None else clip.caveats,
-            heard=self._plan.config.hear,
+            heard=self._plan.config.hears,
         )

@@ -15,7 +15,7 @@ from voicebench.errors import BadRequest
 from voicebench.models.catalogue import load_catalogue
 from voicebench.models.resolve import resolve_llm
 from voicebench.models.store import Progress, ensure
-from voicebench.pipeline.build import resolve
+from voicebench.pipeline.build import check_pace, resolve
 from voicebench.plan import registry
 from voicebench.plan.config import Config
 from voicebench.plan.modes import find_mode, with_members
@@ -74,6 +74,7 @@ def make_plan(
         registry.require(needs, f"{name} ({stage.plugin.title})", found)
         stage.plugin.check(stage.settings)
         wanted.extend(needs.models)
+    check_pace(config, specs.asr.plugin.by_segment(specs.asr.settings), specs.asr.plugin.title)
     for mode in with_members(modes):
         check_tools(mode.tools, f"mode {mode.id}")
         if mode.api == "llama-cpp":

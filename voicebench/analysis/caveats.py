@@ -66,6 +66,8 @@ WORDS: Mapping[str, str] = {
     "repeated_records": "Earlier records of turns that were recorded again: {count}. The last one counts.",
     "no_noise_floor": "The noise floor of the harness is not known: {detail}.",
     "synthetic_samples": "Samples made by speech synthesis, which is easier to hear than people: {count}.",
+    "tail_pace": "Recordings were sped up to the last part of their speech, and replies were not heard out "
+    "(--pace tail). Not to be compared with runs in real time.",
     "unfinished_run": "The run was not closed: it was killed, or it still goes on.",
     # of single turns, set where they arise
     "answered_silence": "Turns in which the agent answered though nobody spoke: {count}.",

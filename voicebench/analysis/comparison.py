@@ -203,14 +203,19 @@ def compare(
 
     By default every mode that both have, or those in `modes`. With `against`, the one mode in `modes` as A
     has it with the mode `against` as B has it; `a` and `b` may then be the same run. The same input and seed
-    give the same intervals. Raises BadRequest, with the reason, where nothing is comparable: budgets differ,
-    no mode is in both, no anchor or no sample is shared.
+    give the same intervals. Raises BadRequest, with the reason, where nothing is comparable: budgets or paces
+    differ, no mode is in both, no anchor or no sample is shared.
     """
     if a.budget_ms != b.budget_ms:
         raise BadRequest(
             f"The runs have different budgets: {a.budget_ms:g} ms in {a.info.id} and {b.budget_ms:g} ms in "
             f"{b.info.id}.",
             "Run both with the same budget_ms in the config.",
+        )
+    if a.pace != b.pace:
+        raise BadRequest(
+            f"The runs were made at different paces: {a.pace} in {a.info.id} and {b.pace} in {b.info.id}.",
+            "Run both with the same --pace.",
         )
     found = pairings(a, b, modes, against)
     compared = tuple(_compare_pairs(pairing, a.budget_ms, seed) for pairing in found.pairings)

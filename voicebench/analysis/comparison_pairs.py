@@ -38,6 +38,11 @@ class Side:
         return cls(info, turns, budget, len(missing_turns(info.planned, turns)))
 
     @property
+    def pace(self) -> str:
+        """Was the run made in real time (`real`), or were its recordings sped up (`tail`)?"""
+        return str(self.info.config.get("pace") or "real")
+
+    @property
     def modes(self) -> list[str]:
         """The modes that have a turn, in order of appearance."""
         return list(dict.fromkeys(record.mode for record in self.records))

@@ -191,5 +191,7 @@ def _run_caveats(
         found.add("repeated_records", repeated)
     if info.noise_floor_ms is None and info.command != "slot":
         found.add("no_noise_floor", detail=info.noise_floor_reason or "no reason is given")
+    if info.config.get("pace") == "tail":
+        found.add("tail_pace")
     if info.synthetic_samples:
         found.add("synthetic_samples", info.synthetic_samples)

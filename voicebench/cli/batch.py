@@ -39,6 +39,14 @@ def batch(
     resume: Annotated[
         Path | None, typer.Option("--resume", help="Go on with the run in this folder.", metavar="RUN")
     ] = None,
+    pace: Annotated[
+        str | None,
+        typer.Option(
+            "--pace",
+            help="real, or tail: all but the last part of each recording sped up, replies not heard out.",
+            metavar="real|tail",
+        ),
+    ] = None,
     offline: Annotated[bool, typer.Option("--offline", help="Fetch nothing.")] = False,
     no_text: Annotated[
         bool, typer.Option("--no-text", help="Leave transcripts and replies out of the run folder.")
@@ -57,12 +65,12 @@ def batch(
 
     if resume is not None:
         given = {"audio": audio, "--config": config, "--mode": mode, "--repeats": repeats, "--out": out}
-        given |= {"--limit": limit, "--seed": seed}
+        given |= {"--limit": limit, "--seed": seed, "--pace": pace}
         _refuse_beside_resume([name for name, value in given.items() if value is not None])
         settings, where, audio, limit = _resumed(resume)
     else:
         settings, where = chosen_config(config)
-        changes = {"modes": tuple(mode) if mode else None, "repeats": repeats, "seed": seed}
+        changes = {"modes": tuple(mode) if mode else None, "repeats": repeats, "seed": seed, "pace": pace}
         settings = changed_settings(
             settings, {name: value for name, value in changes.items() if value is not None}
         )

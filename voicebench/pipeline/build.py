@@ -8,6 +8,7 @@ from typing import Any
 
 from voicebench.errors import BadRequest
 from voicebench.pipeline.asr_watch import AsrWatch
+from voicebench.pipeline.vad_watch import VadWatch
 from voicebench.plan import registry
 from voicebench.plan.config import Config, validated
 from voicebench.plan.modes import Mode, with_members
@@ -67,6 +68,16 @@ def _stage(point: str, kind: str, settings: dict[str, Any], where: str) -> Stage
     return Stage(plugin, validated(plugin.settings, settings, f"{where}, {point} ({kind})"))
 
 
+def check_pace(config: Config, by_segment: bool | None, asr: str) -> None:
+    """Refuse to speed up what an ASR hears that listens by the clock; None: it is not known yet."""
+    if config.pace == "tail" and by_segment is False:
+        raise BadRequest(
+            f"pace: tail needs an ASR that transcribes whole segments, and {asr} listens as the sound comes: "
+            "what it heard sped up it would not hear as it does in real time.",
+            "Leave --pace out.",
+        )
+
+
 @dataclass
 class Parts:
     """A built pipeline and the pieces that a session drives."""
@@ -79,6 +90,7 @@ class Parts:
     user: Any
     asr: AsrWatch
     tools: Toolbox
+    vad: VadWatch
 
 
 Transports = Callable[[int], tuple[Any, Any]]
@@ -119,6 +131,7 @@ def build(
     asr = specs.asr.plugin.build(specs.asr.settings, shared, work)
     asr_watch = AsrWatch()
     asr_watch.watch(asr)
+    check_pace(config, asr_watch.by_segment, specs.asr.plugin.title)
     tts = specs.tts.plugin.build(specs.tts.settings, shared, work)
     early = aggregator(config.clause)
     if early is not None:
@@ -132,6 +145,8 @@ def build(
     toolbox = Toolbox(mode.tools)
     toolbox.register(llm)
     context = LLMContext(tools=toolbox.schema()) if mode.tools else LLMContext()
+    vad, vad_watch = build_vad(config.vad, early_hook(config.early, asr, llm, work)), VadWatch()
+    vad_watch.watch(vad)
     pair = LLMContextAggregatorPair(
         context,
         user_params=LLMUserAggregatorParams(
@@ -139,7 +154,7 @@ def build(
             # The session's own time-out ends a turn; ended earlier here, a late transcript would be lost.
             user_turn_stop_timeout=max(5.0, config.turn_timeout_s),
             empty_user_turn=None,
-            vad_analyzer=build_vad(config.vad, early_hook(config.early, asr, llm, work)),
+            vad_analyzer=vad,
         ),
     )
     observer = TurnObserver(tts)
@@ -165,4 +180,4 @@ def build(
         cancel_on_idle_timeout=False,
         check_dangling_tasks=False,
     )
-    return Parts(worker, source, sink, observer, context, pair.user(), asr_watch, toolbox)
+    return Parts(worker, source, sink, observer, context, pair.user(), asr_watch, toolbox, vad_watch)

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from voicebench.audio.file_source import Playback
+from voicebench.audio.file_source import FRAME_MS, IN_REAL_TIME_S, PATIENCE_MS, RATE, Playback, Tail
 from voicebench.audio.played import Played
 from voicebench.audio.presence import WINDOW_MS
 from voicebench.clock import NS_PER_MS, NS_PER_S, now_ns
@@ -36,6 +36,10 @@ UNHEARD_S = 5.0
 """So long after the last sign of life a person's turn is over of which no transcript comes."""
 TAIL_S = 0.1
 """So much of a reply's end may chunking and resampling hold back."""
+MADE_S = 0.3
+"""So much of a reply sounds that need only be made."""
+BLIND_TURNS = ("vad", "speech_timeout")
+"""Turn detectors that do not listen themselves; others may look back from the speech by the clock."""
 CLEAN_ENDINGS = ("answered", "no_reply", "nobody_spoke", "stale")
 """After any other ending the pipeline is built anew, so that nothing of it reaches the next turn."""
 START_TIMEOUT_S = 60.0
@@ -193,18 +197,18 @@ class Session:
         parts.context.set_messages([])
         before = ticks()
         gc.disable()
-        playback: Playback = parts.source.play(clip)
-        heard = Heard(
-            playback=playback,
-            speech_end_ns=None if speech_end_s is None else playback.instant(speech_end_s),
-            events=parts.observer.events,
-            streams=self._tap.streams,
-            played=parts.sink.played,
-            ending="timed_out",
-            asr=parts.asr,
-            tools=parts.tools,
-        )
         try:
+            playback = await self._play(parts, clip, speech_end_s)
+            heard = Heard(
+                playback=playback,
+                speech_end_ns=None if speech_end_s is None else playback.instant(speech_end_s),
+                events=parts.observer.events,
+                streams=self._tap.streams,
+                played=parts.sink.played,
+                ending="timed_out",
+                asr=parts.asr,
+                tools=parts.tools,
+            )
             heard.ending = await self._wait(heard)
         finally:
             gc.enable()
@@ -217,6 +221,22 @@ class Session:
         heard.work, heard.notes = self._work.take()
         heard.calls = parts.tools.take()
         return heard
+
+    async def _play(self, parts: Parts, clip: NDArray[np.int16], speech_end_s: float | None) -> Playback:
+        """Begin to speak the clip at the run's pace."""
+        if self._config.pace == "real":
+            played: Playback = parts.source.play(clip)
+            return played
+        end_s = clip.size / RATE if speech_end_s is None else speech_end_s
+        after_ms = self._config.early.transcribe_after_ms
+        tail = Tail(
+            max(0.0, end_s - IN_REAL_TIME_S),
+            # Whatever is begun early is begun in real time: one window of the detector may lie behind it.
+            patience_ms=PATIENCE_MS if after_ms is None else min(PATIENCE_MS, max(FRAME_MS, after_ms - 32)),
+            silence_too=self._config.turn.kind in BLIND_TURNS,
+        )
+        played = await parts.source.play_tail(clip, tail, parts.vad)
+        return played
 
     async def _collect_garbage(self) -> None:
         """Collect now what would else be collected in the turn, where it stops everything for many ms."""
@@ -236,7 +256,7 @@ class Session:
             if self._runner is not None and self._runner.done():
                 return "error"
             if now > after:
-                ending = judge(heard, now, self._config.hear)
+                ending = judge(heard, now, self._config.hears)
                 if ending is not None:
                     return ending
             try:
@@ -368,11 +388,13 @@ def _heard_enough(attempt: Attempt, played: Played, now: int, hear: Hear) -> boo
         return False
     if hear == "onset":
         return True
-    if hear == "reply" and (attempt.owed or not attempt.speech_ended):
+    if hear in ("reply", "made") and (attempt.owed or not attempt.speech_ended):
         return False
     wanted = attempt.first_clause_s if hear == "clause" else attempt.speech_s
     if wanted is None:
         return False
+    if hear == "made":
+        wanted = min(wanted, MADE_S)
     first_byte = attempt.audio[0].at_ns
     sounded = sum(min(now, run.end_ns) - run.start_ns for run in played.runs if run.start_ns >= first_byte)
     left = wanted - sounded / NS_PER_S

@@ -19,7 +19,8 @@ from voicebench.plan.tools import Tool
 
 Model = TypeVar("Model", bound=BaseModel)
 
-Hear = Literal["onset", "clause", "reply"]
+Hear = Literal["onset", "clause", "reply", "made"]
+Pace = Literal["real", "tail"]
 
 SYSTEM_PROMPT = (
     "You are a helpful voice assistant. Answer in one short spoken sentence, with the answer first. "
@@ -101,7 +102,12 @@ class Config(Settings):
     calibration_turns: int = Field(10, ge=0)
     """Scripted turns before the run that measure the harness itself; 0 leaves the noise floor unmeasured."""
     hear: Hear = "clause"
-    """How much of a reply is let sound before the next turn."""
+    """How much of a reply is let sound before the next turn: `onset`, `clause` or `reply`; `made`: all its
+    speech is synthesised, and its beginning is let sound."""
+    pace: Pace = "real"
+    """`real`: recordings are spoken in real time. `tail`: only the last part of the speech is, and a reply is
+    not heard out (`made`), for a batch in less than half the time; needs an ASR that works on whole segments.
+    Figures of the two are not compared."""
     asr: PluginSpec = PluginSpec(kind="whisper")
     tts: PluginSpec = PluginSpec(kind="piper")
     turn: PluginSpec = PluginSpec(kind="smart_turn")
@@ -130,6 +136,11 @@ class Config(Settings):
             if repeated:
                 raise ValueError(f"{key}: named twice: {', '.join(sorted(repeated))}")
         return self
+
+    @property
+    def hears(self) -> Hear:
+        """How much of a reply is let sound: `hear`, and with `pace: tail` no more than its beginning."""
+        return "made" if self.pace == "tail" and self.hear != "onset" else self.hear
 
     @property
     def own(self) -> dict[str, Mode]:

@@ -82,6 +82,8 @@ class Plugin:
     """Refuses settings that name something which is not there; asked when libraries and keys are."""
     ask: Callable[..., Any] | None = None
     """For a language model: makes what asks it without a pipeline; None where it speaks in one only."""
+    by_segment: Callable[[Any], bool | None] = field(default=lambda settings: None)
+    """For an ASR: does it transcribe whole segments of speech? None: only the built service tells."""
     retries: bool = False
     """For a language model: are requests made through a tap that can make them again?"""
     title: str = ""

@@ -68,6 +68,11 @@ def checked(base: str) -> Callable[[ServiceSettings], None]:
     return check
 
 
+def by_segment(settings: ServiceSettings) -> bool:
+    """Is the ASR one of pipecat's services that transcribe whole segments?"""
+    return any(kind.__name__ == "SegmentedSTTService" for kind in find_class(settings.class_name).__mro__)
+
+
 def find_class(dotted: str) -> type[Any]:
     """The class of that name.
 
@@ -167,6 +172,7 @@ ASR = Plugin(
     build=build_asr,
     needs=needs,
     check=checked("STTService"),
+    by_segment=by_segment,
     title="a pipecat STT service",
 )
 LLM = Plugin(

@@ -205,4 +205,10 @@ def _service_class() -> Any:
     return SharedWhisper
 
 
-PLUGIN = Plugin(settings=WhisperSettings, build=build, needs=needs, title="Whisper (faster-whisper)")
+PLUGIN = Plugin(
+    settings=WhisperSettings,
+    build=build,
+    needs=needs,
+    by_segment=lambda settings: True,
+    title="Whisper (faster-whisper)",
+)

@@ -187,6 +187,6 @@ def build_tts(settings: ToneScript, shared: Shared, work: WorkLog) -> Any:
     )
 
 
-ASR = Plugin(settings=AsrScript, build=build_asr, title="scripted ASR")
+ASR = Plugin(settings=AsrScript, build=build_asr, by_segment=lambda settings: True, title="scripted ASR")
 LLM = Plugin(settings=LlmScript, build=build_llm, title="scripted LLM")
 TTS = Plugin(settings=ToneScript, build=build_tts, title="tone")
