@@ -9,9 +9,11 @@ BIN := $(VENV)/bin
 SETUP := $(VENV)/.set-up
 
 # make soak   the long checks of the measurement itself, about half an hour
-# make bench  plain pipecat against voicebench's stack on this machine, about ten minutes: bench.json
+# make bench  plain pipecat against voicebench's stack on this machine, about eight minutes: bench.json
+# make bench-full  all samples, three runs, one setting off at a time, about five hours: bench-full.json and .md;
+#                  stopped, it goes on behind the last turn (make clean-bench begins anew)
 
-.PHONY: demo test soak bench bench-full lint types check-layers clean
+.PHONY: demo test soak bench bench-full clean-bench lint types check-layers clean
 
 $(SETUP): pyproject.toml
 	@test -n "$(PYTHON)" || { echo "voicebench needs Python 3.11, 3.12 or 3.13; none was found." >&2; exit 2; }
@@ -34,12 +36,15 @@ soak: $(SETUP)
 
 bench: $(SETUP)
 	$(BIN)/voicebench models fetch
-	$(BIN)/python -m tests.benchmarks.bench_stack --samples ten --repeats 3
+	$(BIN)/python -m tests.benchmarks.bench_stack --samples ten --repeats 3 --least 24
 
 bench-full: $(SETUP)
 	$(BIN)/voicebench models fetch
-	for run in 1 2 3; do $(BIN)/python -m tests.benchmarks.bench_stack --samples all --repeats 3 --out bench-$$run.json || exit 1; done
-	$(BIN)/python -m tests.benchmarks.bench_stack --arms off --samples ten --repeats 6 --out bench-off.json
+	$(BIN)/python -m tests.benchmarks.bench_stack --arms plain,voicebench,off --samples all --repeats 4 \
+		--least 60 --runs 3 --out bench-full.json --resume
+
+clean-bench:
+	rm -f bench.json bench.md bench-run-*.json* bench-full.json bench-full.md bench-full-run-*.json*
 
 lint: $(SETUP)
 	$(BIN)/ruff check .

@@ -1,6 +1,11 @@
 """Plain pipecat against voicebench's stack: the same audio, interleaved, judged by the waveform.
 
-`python -m tests.benchmarks.bench_stack --arms plain,voicebench --repeats 3 --out bench.json`
+python -m tests.benchmarks.bench_stack                      # ten clips, n >= 24 an arm: bench.json
+python -m tests.benchmarks.bench_stack --arms plain,voicebench,off --samples all --least 60 --runs 3 \
+    --out bench-full.json --resume                          # and what each setting is worth: bench-full.md
+
+Each turn is written to `<out>-run-N.jsonl` as it ends; `--resume` goes on behind the last one. Exit status 3
+where an arm did not reach its least number of turns that count.
 """
 
 from __future__ import annotations
@@ -9,15 +14,17 @@ import argparse
 import asyncio
 import hashlib
 import json
-from dataclasses import dataclass, field
+import os
+import sys
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
-from tests.benchmarks.arms import OFF, TEN, arm
+from tests.benchmarks.arms import TEN, arm, off_arms
+from tests.benchmarks.bench_figures import Row, ablation, order, summary
 from voicebench import environment
-from voicebench.analysis.statistics import summarize, wilson
 from voicebench.audio.manifest import Sample, load_manifest
 from voicebench.audio.prepare import PIPELINE_RATE, Prepared, prepare
 from voicebench.audio.reconcile import second_opinion
@@ -29,147 +36,211 @@ from voicebench.pipeline.session import Session
 from voicebench.plan.config import Config
 from voicebench.plan.modes import find_mode
 from voicebench.stages.shared import Shared
-from voicebench.turns.records import Outcome, TurnRecord
+
+WARMUP_TURNS = 2
+MOST_REPEATS = 2
+"""Where turns do not count, so many times the planned repeats are run at most."""
 
 
 @dataclass
 class Arm:
-    """One arm: its configuration, its session, and what came of its turns."""
+    """One arm: its configuration and its session."""
 
     name: str
     config: Config
     session: Session | None = None
-    records: list[TurnRecord] = field(default_factory=list)
-    waveform_ms: list[tuple[str, float]] = field(default_factory=list)
 
 
-def _session(one: Arm, shared: Shared) -> Session:
-    mode = find_mode("local/smollm2-135m", {})
-    return Session(mode, resolve(one.config, [mode], one.name), one.config, shared)
+@dataclass(frozen=True)
+class Asked:
+    """What is to be measured."""
+
+    arms: tuple[str, ...]
+    samples: tuple[Sample, ...]
+    repeats: int
+    least: int
 
 
-async def _turn(one: Arm, shared: Shared, sample: Sample, clip: Prepared, repeat: int) -> None:
-    """Run one turn and keep it; the first turn of a sample in an arm is not kept twice."""
+async def _turn(one: Arm, shared: Shared, sample: Sample, clip: Prepared, repeat: int) -> Row:
+    """Run one turn in the arm's session, anew where that is not well."""
     if one.session is None or not one.session.healthy:
         if one.session is not None:
             await one.session.close()
-        one.session = _session(one, shared)
+        mode = find_mode(one.config.modes[0], one.config.own)
+        one.session = Session(mode, resolve(one.config, [mode], one.name), one.config, shared)
         await one.session.open()
     heard = await one.session.turn(clip.pcm, clip.speech_end_s, clip.has_speech)
-    facts = TurnFacts(
-        run="bench",
-        index=len(one.records),
-        repeat=repeat,
-        mode=one.session.mode,
-        sample=sample.id,
-        anchor=clip.anchor,
-        has_speech=clip.has_speech,
-        reference=sample.transcript,
-        acceptable=sample.answers,
-        language=sample.language,
+    kept = record(
+        TurnFacts(
+            run="bench",
+            index=0,
+            repeat=repeat,
+            mode=one.session.mode,
+            sample=sample.id,
+            anchor=clip.anchor,
+            has_speech=clip.has_speech,
+            reference=sample.transcript,
+            acceptable=sample.answers,
+            language=sample.language,
+            heard=one.config.hears,
+        ),
+        heard,
     )
-    if repeat < 0:
-        return
-    kept = record(facts, heard)
-    one.records.append(kept)
-    opinion = second_opinion(recording_of(clip.pcm, PIPELINE_RATE, heard.playback.start_ns, heard.played))
-    if kept.outcome is Outcome.COMPLETED and not kept.cutoffs and opinion.voice_to_voice_ms is not None:
-        one.waveform_ms.append((sample.id, opinion.voice_to_voice_ms))
+    opinion = await asyncio.to_thread(
+        lambda: second_opinion(recording_of(clip.pcm, PIPELINE_RATE, heard.playback.start_ns, heard.played))
+    )
+    return Row(
+        arm=one.name,
+        sample=sample.id,
+        repeat=repeat,
+        outcome=kept.outcome.value,
+        has_speech=bool(kept.speech_in_sample),
+        cutoffs=kept.cutoffs,
+        waveform_ms=opinion.voice_to_voice_ms,
+        waveform_certain=opinion.certain,
+        marks_ms=kept.voice_to_voice_ms,
+        flags=tuple(flag.value for flag in kept.flags),
+        stages_ms=kept.stages_ms,
+        wer_errors=kept.wer.errors if kept.wer else 0,
+        wer_words=kept.wer.words if kept.wer else 0,
+        answer_correct=kept.answer_correct,
+    )
 
 
-async def run(names: list[str], samples: list[Sample], repeats: int) -> list[Arm]:
-    """All arms over all samples, arms taking turns in a rotating order; two turns of each warm it up."""
+async def measure(asked: Asked, rows_file: Path) -> list[Row]:
+    """Run what `rows_file` does not hold yet, one line a turn. Gives all rows, those before included.
+
+    After the planned repeats more are run until each arm has its least number of turns that count.
+    """
+    rows = read_rows(rows_file)
+    done = {(row.arm, row.sample, row.repeat) for row in rows}
     shared = Shared()
-    arms = [Arm(name, arm(name)) for name in names]
-    clips = {sample.id: prepare(sample) for sample in samples}
+    arms = {name: Arm(name, arm(name)) for name in asked.arms}
+    by_id = {sample.id: sample for sample in asked.samples}
+    clips = {sample.id: prepare(sample) for sample in asked.samples}
+    began = time.monotonic()
     try:
-        for one in arms:
-            for number in (-2, -1):
-                await _turn(one, shared, samples[0], clips[samples[0].id], number)
-        rotation = 0
-        for repeat in range(repeats):
-            for sample in samples:
-                order = arms[rotation % len(arms) :] + arms[: rotation % len(arms)]
-                rotation += 1
-                for one in order:
-                    await _turn(one, shared, sample, clips[sample.id], repeat)
+        for number, one in enumerate(arms.values()):
+            for turn in range(WARMUP_TURNS):
+                sample = asked.samples[(number + turn) % len(asked.samples)]
+                await _turn(one, shared, sample, clips[sample.id], -1)
+        with rows_file.open("a", encoding="utf-8") as file:
+            for repeat in range(asked.repeats * MOST_REPEATS):
+                if repeat >= asked.repeats and not _short(rows, asked):
+                    break
+                planned = order(asked.arms, list(by_id), repeat)
+                for name, sample_id in planned:
+                    if (name, sample_id, repeat) in done:
+                        continue
+                    row = await _turn(arms[name], shared, by_id[sample_id], clips[sample_id], repeat)
+                    rows.append(row)
+                    file.write(json.dumps(row.to_dict()) + "\n")
+                    file.flush()
+                    os.fsync(file.fileno())
+                minutes = (time.monotonic() - began) / 60
+                print(f"{rows_file.name}: repeat {repeat + 1} done, {minutes:.1f} min", file=sys.stderr)
     finally:
-        for one in arms:
+        for one in arms.values():
             if one.session is not None:
                 await one.session.close()
         shared.close()
-    return arms
+    return rows
 
 
-def told(one: Arm) -> dict[str, Any]:
-    """An arm's figures."""
-    values = np.asarray([value for _, value in one.waveform_ms])
-    summary = summarize(values.tolist(), clusters=[sample for sample, _ in one.waveform_ms])
-    words = sum(record.wer.words for record in one.records if record.wer)
-    errors = sum(record.wer.errors for record in one.records if record.wer)
-    spoken = [record for record in one.records if record.speech_in_sample]
-    cut = sum(1 for record in spoken if record.cutoffs)
-    within = int((values <= 800.0).sum())
+def _short(rows: Sequence[Row], asked: Asked) -> bool:
+    counted = [row.arm for row in rows if row.counts]
+    return any(counted.count(name) < asked.least for name in asked.arms)
+
+
+def read_rows(path: Path) -> list[Row]:
+    """The rows on disk; a torn last line, as a stop may leave it, is cut off the file."""
+    if not path.exists():
+        return []
+    data = path.read_bytes()
+    whole = data[: data.rfind(b"\n") + 1]
+    if len(whole) != len(data):
+        path.write_bytes(whole)
+    return [Row.of(json.loads(line)) for line in whole.splitlines()]
+
+
+def chosen_samples(which: str) -> tuple[Sample, ...]:
+    """The ten short clips, or all that hold speech. Raises SystemExit where one of the ten is not there."""
+    spoken = [sample for sample in load_manifest(default_folder()) if sample.has_speech]
+    if which == "all":
+        return tuple(spoken)
+    by_id = {sample.id: sample for sample in spoken}
+    missing = [name for name in TEN if name not in by_id]
+    if missing:
+        raise SystemExit(f"The samples lack {', '.join(missing)}.")
+    return tuple(by_id[name] for name in TEN)
+
+
+def told(asked: Asked, rows: Sequence[Row], run: int) -> dict[str, Any]:
+    """One run's result."""
     return {
-        "n": int(values.size),
-        "turns": len(one.records),
-        "not_completed": sum(1 for record in one.records if record.outcome is not Outcome.COMPLETED),
-        "p50_ms": summary.p50,
-        "p50_ci95_ms": summary.ci95_p50,
-        "p95_ms": summary.p95,
-        "min_ms": summary.min,
-        "max_ms": summary.max,
-        "within_800": {"hit": within, "n": len(spoken), "ci95": wilson(within, len(spoken))},
-        "cutoffs": {"count": cut, "n": len(spoken), "ci95": wilson(cut, len(spoken))},
-        "wer": errors / words if words else None,
-        "wer_words": words,
-        "answers": {
-            "correct": sum(1 for record in one.records if record.answer_correct),
-            "n": sum(1 for record in one.records if record.answer_correct is not None),
-        },
-        "stage_medians_ms": _stages(one),
-    }
-
-
-def _stages(one: Arm) -> dict[str, float]:
-    rows = [record.stages_ms for record in one.records if record.stages_ms and not record.cutoffs]
-    names = rows[0].keys() if rows else ()
-    return {
-        name: float(np.median([row[name] for row in rows if row[name] is not None] or [0.0]))
-        for name in names
-    }
-
-
-def main() -> None:
-    """Run, print and write bench.json."""
-    parser = argparse.ArgumentParser()
-    parser.add_argument("--arms", default="plain,voicebench")
-    parser.add_argument("--samples", choices=("ten", "all"), default="ten")
-    parser.add_argument("--repeats", type=int, default=3)
-    parser.add_argument("--out", type=Path, default=Path("bench.json"))
-    options = parser.parse_args()
-    names = options.arms.split(",") if options.arms != "off" else ["voicebench", *OFF]
-    folder = default_folder()
-    samples = [sample for sample in load_manifest(folder) if sample.has_speech]
-    if options.samples == "ten":
-        ids = [name for name, _ in TEN]
-        samples = [sample for sample in samples if sample.id in ids]
-    arms = asyncio.run(run(names, samples, options.repeats))
-    result: dict[str, Any] = {
         "schema": 1,
+        "run": run,
+        "latency": "voice to voice in ms, found in the recording alone",
         "machine": environment.machine(),
         "versions": environment.versions(),
-        "clips": {one.id: hashlib.sha256(one.path.read_bytes()).hexdigest() for one in samples},
-        "arms": {one.name: told(one) for one in arms},
+        "clips": {
+            sample.id: {
+                "file": sample.path.name,
+                "sha256": hashlib.sha256(sample.path.read_bytes()).hexdigest(),
+            }
+            for sample in asked.samples
+        },
+        **summary(rows, asked.arms, asked.least),
     }
-    found = result["arms"]
-    if "plain" in found and "voicebench" in found and found["plain"]["p50_ms"]:
-        result["ratio_p50"] = found["voicebench"]["p50_ms"] / found["plain"]["p50_ms"]
-    options.out.write_text(json.dumps(result, indent=1) + "\n", "utf-8")
-    for name, figures in found.items():
-        print(name, json.dumps(figures))
-    print("ratio of p50", result.get("ratio_p50"))
+
+
+def _write(path: Path, text: str) -> None:
+    temporary = path.with_name(f".{path.name}.part")
+    temporary.write_text(text, "utf-8")
+    temporary.replace(path)
+
+
+def _json(value: Any) -> str:
+    return json.dumps(value, indent=1, allow_nan=False) + "\n"
+
+
+def main() -> int:
+    """Run, print and write the result; 3 where an arm has fewer turns that count than asked for."""
+    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
+    parser.add_argument("--arms", default="plain,voicebench", help="`off`: all those with one setting off")
+    parser.add_argument("--samples", choices=("ten", "all"), default="ten")
+    parser.add_argument("--repeats", type=int, default=3)
+    parser.add_argument("--least", type=int, default=24, help="turns that count, for each arm and run")
+    parser.add_argument("--runs", type=int, default=1)
+    parser.add_argument("--out", type=Path, default=Path("bench.json"))
+    parser.add_argument("--resume", action="store_true", help="go on behind the turns that are on disk")
+    options = parser.parse_args()
+    named = options.arms.split(",")
+    arms = tuple(one for name in named for one in (off_arms() if name == "off" else [name]))
+    asked = Asked(arms, chosen_samples(options.samples), options.repeats, options.least)
+    results, everything = [], []
+    for run in range(1, options.runs + 1):
+        rows_file = options.out.with_name(f"{options.out.stem}-run-{run}.jsonl")
+        if not options.resume:
+            rows_file.unlink(missing_ok=True)
+        rows = asyncio.run(measure(asked, rows_file))
+        results.append(told(asked, rows, run))
+        everything += rows
+        _write(rows_file.with_suffix(".json"), _json(results[-1]))
+    whole = told(asked, everything, 0) | {"runs": results} if options.runs > 1 else results[0]
+    _write(options.out, _json(whole))
+    for name, found in whole["arms"].items():
+        print(name, json.dumps(found))
+    print("ratio of p50", whole.get("ratio_p50"), whole.get("ratio_p50_ci95"))
+    if len(arms) > 2:
+        table = ablation(everything, [name for name in arms if name != "plain"])
+        _write(options.out.with_suffix(".md"), table)
+        print(table)
+    short = {name for result in results for name in result["short_of_n"]}
+    if short:
+        print(f"Fewer than {options.least} turns that count: {', '.join(sorted(short))}", file=sys.stderr)
+    return 3 if short else 0
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(main())
