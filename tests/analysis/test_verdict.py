@@ -9,6 +9,7 @@ import pytest
 from tests.analysis.made_run import run_info
 from tests.turns.made import made, made_marks
 from voicebench.analysis.bottleneck import bottleneck_of
+from voicebench.analysis.changes import Turns
 from voicebench.analysis.report import build_report
 from voicebench.analysis.verdict import Verdict, verdict_of, whole_percent
 from voicebench.turns.durable import strict_json
@@ -88,7 +89,7 @@ def test_what_is_left_to_the_model_is_the_budget_less_the_other_stages() -> None
 def test_the_bottleneck_is_the_largest_stage_where_it_surely_is() -> None:
     """A stage far above the others is named, and of endpointing the configured wait is told."""
     slow = [made(n, marks=made_marks(llm_first_text=400 + n)) for n in range(12)]
-    found = bottleneck_of(slow)
+    found = bottleneck_of(Turns(slow))
     assert found is not None
     assert (found.stage, found.sure) == (Stage.LLM_TTFAT, True)
     waiting = [made(n, marks=made_marks(vad_stop=340 + n)) for n in range(12)]
@@ -112,7 +113,7 @@ def test_two_stages_about_as_long_are_not_told_apart() -> None:
 
 def test_few_turns_have_no_sure_bottleneck() -> None:
     """Nine equal turns are below what a claim takes."""
-    found = bottleneck_of([made(n, marks=made_marks(vad_stop=500)) for n in range(9)])
+    found = bottleneck_of(Turns([made(n, marks=made_marks(vad_stop=500)) for n in range(9)]))
     assert found is not None
     assert not found.sure
 

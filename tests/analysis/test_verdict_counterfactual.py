@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+import math
+
 import pytest
 
 from tests.turns.made import made, made_marks
+from voicebench.analysis import changes
+from voicebench.analysis.changes import Floats, Turns
 from voicebench.analysis.counterfactual import (
     Prediction,
+    Published,
     predict_with_llm_of,
+    predict_with_published,
     predictions_of,
-    with_wait,
-    without_asr,
-    without_llm,
-    without_tts,
 )
 from voicebench.turns.records import TurnRecord
 from voicebench.turns.timeline import Mark
@@ -20,7 +22,33 @@ from voicebench.turns.timeline import Mark
 
 def by_code(records: list[TurnRecord], wait_ms: float | None = 200.0) -> dict[str, Prediction]:
     """The predictions for these records by their codes."""
-    return {one.code: one for one in predictions_of(records, 800.0, wait_ms, None)}
+    return {one.code: one for one in predictions_of(Turns(records), 800.0, wait_ms, None)}
+
+
+def one(values: Floats) -> float | None:
+    """The only value of a column; None where there is none."""
+    (value,) = values.tolist()
+    return None if math.isnan(value) else value
+
+
+def without_llm(record: TurnRecord) -> float | None:
+    """The change of a single turn."""
+    return one(changes.without_llm(Turns([record])))
+
+
+def without_asr(record: TurnRecord) -> float | None:
+    """Likewise."""
+    return one(changes.without_asr(Turns([record])))
+
+
+def without_tts(record: TurnRecord) -> float | None:
+    """Likewise."""
+    return one(changes.without_tts(Turns([record])))
+
+
+def with_wait(record: TurnRecord, configured_ms: float, wait_ms: float) -> float | None:
+    """Likewise."""
+    return one(changes.with_wait(Turns([record]), configured_ms, wait_ms))
 
 
 def test_a_stage_taken_away_shortens_the_turn_by_it() -> None:
@@ -88,7 +116,7 @@ def test_another_models_times_are_taken_sample_by_sample() -> None:
         made(20 + n, mode="x/donor", marks=made_marks(llm_first_text=50 if n % 2 else 900), sample=f"s{n}")
         for n in range(12)
     ]
-    found = predict_with_llm_of("x/donor", "LLM of donor", slow, donor, 800.0)
+    found = predict_with_llm_of("x/donor", "LLM of donor", Turns(slow), Turns(donor), 800.0)
     assert (found.measured_share, found.share) == (0.0, 0.5)
 
 
@@ -97,7 +125,7 @@ def test_each_of_the_donors_times_on_a_sample_is_as_likely() -> None:
     slow = [made(n, marks=made_marks(llm_first_text=400), sample="one") for n in range(12)]
     times = (50, 50, 50, 900)
     donor = [made(20 + n, marks=made_marks(llm_first_text=one), sample="one") for n, one in enumerate(times)]
-    found = predict_with_llm_of("x/donor", "LLM of donor", slow, donor, 800.0)
+    found = predict_with_llm_of("x/donor", "LLM of donor", Turns(slow), Turns(donor), 800.0)
     assert found.share == pytest.approx(0.75)
     assert found.p50_ms == pytest.approx(550)
 
@@ -105,11 +133,34 @@ def test_each_of_the_donors_times_on_a_sample_is_as_likely() -> None:
 def test_samples_that_the_donor_never_answered_tell_nothing() -> None:
     """A donor asked other samples predicts nothing."""
     slow = [made(n, sample=f"s{n}") for n in range(12)]
-    found = predict_with_llm_of("x/donor", "LLM of donor", slow, [made(0, sample="other")], 800.0)
+    found = predict_with_llm_of(
+        "x/donor", "LLM of donor", Turns(slow), Turns([made(0, sample="other")]), 800.0
+    )
     assert found.share is None
     assert found.unknown == 12
 
 
 def test_no_records_no_predictions() -> None:
     """A mode that was not run has none."""
-    assert predictions_of([], 800.0, 200.0, None) == ()
+    assert predictions_of(Turns([]), 800.0, 200.0, None) == ()
+
+
+def test_another_pace_moves_the_clause_and_nothing_else() -> None:
+    """The clause's own tokens come at the other rate; what it waited for beyond them, and the rest, stays."""
+    # Text from 200 ms of the slot on, a token each 15 ms: by the clause at 300 ms there are seven deltas.
+    turn = made(0)
+    changed = one(changes.with_pace(Turns([turn]), 100.0, 200.0))
+    assert changed == pytest.approx(400 + 100 + 6 * 1000 / 200 + (300 - 290))
+    same = one(changes.with_pace(Turns([turn]), 200.0, 1000 / 15))
+    assert same == pytest.approx(700)
+    late = made(1, deltas=((400_000_000, 10, 1),))
+    assert one(changes.with_pace(Turns([late]), 100.0, 200.0)) is None
+
+
+def test_a_model_by_its_published_figures_says_where_they_come_from() -> None:
+    """The note names the figures, and whether one of them is assumed."""
+    turns = Turns([made(n) for n in range(12)])
+    found = predict_with_published(Published("x/quick", 100.0, 200.0, True), turns, 800.0)
+    assert found.p50_ms == pytest.approx(540)
+    assert found.words == "LLM at the pace of quick"
+    assert found.note.startswith("100 ms to the first text, 200 tokens/s (partly assumed)")

@@ -9,10 +9,9 @@ from typing import Any
 import numpy as np
 
 from voicebench.analysis.bootstrap import MOST_CLUSTERS
+from voicebench.analysis.changes import Turns
 from voicebench.analysis.counterfactual import LEAST_N
-from voicebench.analysis.ledger import counts
 from voicebench.analysis.statistics import cluster_numbers
-from voicebench.turns.records import TurnRecord
 from voicebench.turns.timeline import Anchor, Stage
 
 RESAMPLES = 1000
@@ -47,23 +46,21 @@ class Bottleneck:
         }
 
 
-def bottleneck_of(records: Sequence[TurnRecord], seed: int = 0) -> Bottleneck | None:
+def bottleneck_of(turns: Turns, seed: int = 0) -> Bottleneck | None:
     """The stage with the largest mean over the turns of one mode that count. None where none has stages.
 
     Sure where the same stage is the largest in 95 % of 1000 bootstrap resamples of whole samples (of turns,
     where there is one sample; in at most 2000 groups).
     """
-    staged = [record for record in records if counts(record) and record.stages_ms is not None]
-    if not staged:
+    staged = np.flatnonzero(turns.counted & turns.staged)
+    if not staged.size:
         return None
-    parts = np.array(
-        [[(record.stages_ms or {}).get(stage.value) or 0.0 for stage in Stage] for record in staged]
-    )
+    parts = np.stack([turns.took(stage)[staged] for stage in Stage], axis=1)
     means = parts.mean(axis=0)
     ranked = np.argsort(-means, kind="stable")
-    labels = cluster_numbers(record.sample for record in staged)
+    labels = cluster_numbers(turns.records[place].sample for place in staged.tolist())
     if int(labels.max()) == 0:
-        labels = np.arange(len(staged), dtype=np.intp)
+        labels = np.arange(staged.size, dtype=np.intp)
     labels = np.unique(labels % MOST_CLUSTERS, return_inverse=True)[1]
     units = int(labels.max()) + 1
     sums = np.zeros((units, parts.shape[1]))
@@ -72,13 +69,13 @@ def bottleneck_of(records: Sequence[TurnRecord], seed: int = 0) -> Bottleneck | 
     same = float(np.mean(np.argmax(weights @ sums, axis=1) == ranked[0]))
     stages = list(Stage)
     return Bottleneck(
-        mode=records[0].mode,
-        anchor=records[0].anchor,
+        mode=turns.records[0].mode,
+        anchor=turns.records[0].anchor,
         stage=stages[int(ranked[0])],
         mean_ms=float(means[ranked[0]]),
         of_ms=float(parts.sum(axis=1).mean()),
         next_stage=stages[int(ranked[1])],
-        sure=len(staged) >= LEAST_N and same >= SURE,
+        sure=staged.size >= LEAST_N and same >= SURE,
     )
 
 

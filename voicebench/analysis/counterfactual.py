@@ -6,17 +6,25 @@ and where too many turns do not tell, its share is empty with a reason.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
+from math import isnan
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from voicebench.analysis.ledger import counts, holds_speech, was_cut_off
+from voicebench.analysis.changes import (
+    Floats,
+    Turns,
+    llm_ms,
+    with_pace,
+    with_wait,
+    without_asr,
+    without_llm,
+    without_tts,
+)
 from voicebench.analysis.statistics import percentile, wilson
-from voicebench.turns.records import Flag, Outcome, TurnRecord
-from voicebench.turns.timeline import LLM_STAGES, Anchor, Stage
+from voicebench.turns.timeline import Anchor, Stage
 
 LEAST_N = 10
 """From so many turns on a share is claimed."""
@@ -29,16 +37,13 @@ SHORTER_WAIT = 0.6
 WAIT_SEEN = 0.8
 """The median of endpointing must hold at least this part of the configured wait to be ruled by it."""
 
-Change = Callable[[TurnRecord], float | None]
-"""A turn's voice-to-voice latency in ms with something changed; None where the turn does not tell."""
-
 
 @dataclass(frozen=True)
 class Prediction:
     """One change, on the turns of one mode and anchor. Predicted, not measured."""
 
     code: str
-    """`llm_infinite`, `asr_infinite`, `tts_infinite`, `vad_stop` or `llm_of`."""
+    """`llm_infinite`, `asr_infinite`, `tts_infinite`, `vad_stop`, `llm_of` or `llm_published`."""
     words: str
     mode: str
     anchor: Anchor | None
@@ -66,108 +71,30 @@ class Prediction:
         return told
 
 
-def without_llm(record: TurnRecord) -> float | None:
-    """V2V less `llm_ttfat` and `clause`, in ms: a model whose first clause is there at once.
-
-    None without stages, and where the request or the clause left no mark: see `slot.non_llm_ns`.
-    """
-    if record.stages_ms is None or record.voice_to_voice_ms is None:
-        return None
-    parts = record.stages_ms
-    if parts.get(Stage.DISPATCH.value) is None or parts.get(Stage.CLAUSE.value) is None:
-        return None
-    return record.voice_to_voice_ms - sum(parts.get(stage.value) or 0.0 for stage in LLM_STAGES)
-
-
-def without_asr(record: TurnRecord) -> float | None:
-    """V2V in ms with a transcript there at once.
-
-    The turn detector worked beside the recogniser: where the record tells its `turn_model` work, `asr` and
-    `turn` together shrink to no less than that, else to no less than `turn`. None without stages.
-    """
-    if record.stages_ms is None or record.voice_to_voice_ms is None:
-        return None
-    asr, turn = record.stages_ms.get(Stage.ASR.value), record.stages_ms.get(Stage.TURN.value) or 0.0
-    if asr is None:
-        return None
-    least = max(turn, min(asr + turn, record.work_ms.get("turn_model", 0.0)))
-    return record.voice_to_voice_ms - (asr + turn - least)
-
-
-def without_tts(record: TurnRecord) -> float | None:
-    """V2V less `tts`, in ms: the first audio bytes there at once; silence ahead of the voice stays."""
-    if record.stages_ms is None or record.voice_to_voice_ms is None:
-        return None
-    tts = record.stages_ms.get(Stage.TTS.value)
-    return None if tts is None else record.voice_to_voice_ms - tts
-
-
-def with_wait(record: TurnRecord, configured_ms: float, wait_ms: float) -> float | None:
-    """V2V in ms with `wait_ms` of silence in place of the configured wait, all later stages as they were.
-
-    Endpointing shrinks to no less than 0. None without stages or where endpointing has no mark.
-    """
-    if record.stages_ms is None or record.voice_to_voice_ms is None:
-        return None
-    endpointing = record.stages_ms.get(Stage.ENDPOINTING.value)
-    if endpointing is None:
-        return None
-    return record.voice_to_voice_ms - endpointing + max(0.0, endpointing + wait_ms - configured_ms)
-
-
-def in_share(record: TurnRecord) -> bool:
-    """Is the turn among those that a budget share is over? See `ledger.budget_share`."""
-    return (
-        holds_speech(record)
-        and record.outcome is not Outcome.INTERRUPTED
-        and Flag.ASKED_NOT_SERVED not in record.flags
-    )
-
-
-def llm_ms(record: TurnRecord) -> float | None:
-    """`llm_ttfat` and `clause` of a turn, in ms. None where they cannot be told from the rest."""
-    rest = without_llm(record)
-    return None if rest is None or record.voice_to_voice_ms is None else record.voice_to_voice_ms - rest
-
-
-def predict(
-    code: str,
-    words: str,
-    note: str,
-    records: Sequence[TurnRecord],
-    budget_ms: float,
-    change: Change,
-) -> Prediction:
-    """The prediction of `change` over one mode's records, one a turn, at least one.
+def predict(code: str, words: str, note: str, turns: Turns, budget_ms: float, changed: Floats) -> Prediction:
+    """The prediction of V2V being `changed` (NaN: not told) over one mode's turns, at least one.
 
     Failed turns and cutoffs stay misses; a turn that does not tell stays as measured and is counted.
     """
-    held = [record for record in records if in_share(record)]
-    hits = measured = unknown = 0
-    for record in held:
-        if record.outcome is not Outcome.COMPLETED or was_cut_off(record):
-            continue
-        now = record.voice_to_voice_ms
-        then = change(record)
-        unknown += then is None
-        measured += now is not None and now <= budget_ms
-        latency = now if then is None else then
-        hits += latency is not None and latency <= budget_ms
-    counted = [record for record in records if counts(record) and record.voice_to_voice_ms is not None]
-    changed = [one for record in counted if (one := change(record)) is not None]
-    reason = _reason(len(held), unknown)
-    n = len(held)
+    live = turns.held & turns.answered
+    n = int(turns.held.sum())
+    unknown = int(np.isnan(changed[live]).sum())
+    then = np.where(np.isnan(changed), turns.v2v, changed)
+    hits = int((then[live] <= budget_ms).sum())
+    measured = int((turns.v2v[live] <= budget_ms).sum())
+    told = changed[turns.counted]
+    reason = _reason(n, unknown)
     return Prediction(
         code=code,
         words=words,
-        mode=records[0].mode,
-        anchor=records[0].anchor,
-        p50_ms=None if reason else percentile(changed, 50),
+        mode=turns.records[0].mode,
+        anchor=turns.records[0].anchor,
+        p50_ms=None if reason else percentile(told[~np.isnan(told)], 50),
         share=None if reason else hits / n,
         ci95=None if reason else wilson(hits, n),
         n=n,
         unknown=unknown,
-        measured_p50_ms=percentile([record.voice_to_voice_ms or 0.0 for record in counted], 50),
+        measured_p50_ms=percentile(turns.v2v[turns.counted], 50),
         measured_share=measured / n if n else None,
         note=note,
         reason=reason,
@@ -182,139 +109,147 @@ def _reason(n: int, unknown: int) -> str | None:
     return None
 
 
-def predict_with_llm_of(
-    donor: str, words: str, records: Sequence[TurnRecord], others: Sequence[TurnRecord], budget_ms: float
-) -> Prediction:
-    """`records` with the model times of the mode `donor` (`others`) on the same samples.
+def predict_with_llm_of(donor: str, words: str, turns: Turns, others: Turns, budget_ms: float) -> Prediction:
+    """`turns` with the model times of the mode `donor` (`others`) on the same samples.
 
     Each turn keeps its other stages and gets in turn every `llm_ttfat + clause` that the other mode showed on
     that sample, each as likely. Its chance to hold the budget counts as its part of a hit; the interval is
     Wilson's for the nearest whole number of hits. A sample that the other mode never answered tells nothing.
     """
     times: dict[str, list[float]] = {}
-    for other in others:
-        if counts(other) and (found := llm_ms(other)) is not None:
-            times.setdefault(other.sample, []).append(found)
-    drawn = {sample: _thinned(found) for sample, found in times.items()}
+    for other, took, counted in zip(others.records, llm_ms(others).tolist(), others.counted, strict=True):
+        if counted and not isnan(took):
+            times.setdefault(other.sample, []).append(took)
+    drawn = {sample: _thinned(known) for sample, known in times.items()}
+    rest = without_llm(turns)
+    places: dict[str, list[int]] = {}
+    for place, record in enumerate(turns.records):
+        if record.sample in drawn:
+            places.setdefault(record.sample, []).append(place)
+    mean, chance = np.full(rest.size, np.nan), np.full(rest.size, np.nan)
+    values, weights = [], []
+    for sample, those in places.items():
+        pairs = rest[those][:, None] + drawn[sample]
+        mean[those], chance[those] = pairs.mean(axis=1), (pairs <= budget_ms).mean(axis=1)
+        kept = pairs[turns.counted[those] & ~np.isnan(rest[those])]
+        values.append(kept.ravel())
+        weights.append(np.full(kept.size, 1 / drawn[sample].size))
     note = f"On each sample, the times of {donor} there; the other stages as they were."
-    base = predict("llm_of", words, note, records, budget_ms, lambda record: _mean(record, drawn))
+    base = predict("llm_of", words, note, turns, budget_ms, mean)
     if base.reason is not None:
         return base
-    hits = 0.0
-    for record in records:
-        if not in_share(record) or record.outcome is not Outcome.COMPLETED or was_cut_off(record):
-            continue
-        rest = without_llm(record)
-        if rest is None or record.sample not in drawn:
-            hits += record.voice_to_voice_ms is not None and record.voice_to_voice_ms <= budget_ms
-        else:
-            hits += float(np.mean(drawn[record.sample] + rest <= budget_ms))
-    share = min(1.0, hits / base.n)
+    measured = (turns.v2v <= budget_ms).astype(np.float64)
+    hits = float(np.where(np.isnan(mean), measured, chance)[turns.held & turns.answered].sum())
     return replace(
         base,
-        share=share,
+        share=min(1.0, hits / base.n),
         ci95=wilson(min(base.n, round(hits)), base.n),
-        p50_ms=_mixture_median(records, drawn),
+        p50_ms=_weighted_median(np.concatenate(values), np.concatenate(weights)),
     )
 
 
-def _thinned(values: Sequence[float]) -> NDArray[np.float64]:
+def _thinned(values: Sequence[float]) -> Floats:
     ordered = np.sort(np.asarray(values, dtype=np.float64))
     if ordered.size <= MOST_DRAWN:
         return ordered
     return np.percentile(ordered, (np.arange(MOST_DRAWN) + 0.5) * 100 / MOST_DRAWN)
 
 
-def _mean(record: TurnRecord, drawn: dict[str, NDArray[np.float64]]) -> float | None:
-    rest = without_llm(record)
-    return None if rest is None or record.sample not in drawn else rest + float(drawn[record.sample].mean())
-
-
-def _mixture_median(records: Sequence[TurnRecord], drawn: dict[str, NDArray[np.float64]]) -> float | None:
-    """The median over all pairs of a turn and a time of the other model, each turn weighing the same."""
-    values, weights = [], []
-    for record in records:
-        rest = without_llm(record)
-        if counts(record) and rest is not None and record.sample in drawn:
-            times = drawn[record.sample]
-            values.append(times + rest)
-            weights.append(np.full(times.size, 1 / times.size))
-    if not values:
+def _weighted_median(values: Floats, weights: Floats) -> float | None:
+    """The least value up to which half of the weight lies; None for no values."""
+    if not values.size:
         return None
-    every, weight = np.concatenate(values), np.concatenate(weights)
-    order = np.argsort(every, kind="stable")
-    reached = np.cumsum(weight[order])
-    return float(every[order][int(np.searchsorted(reached, reached[-1] / 2))])
+    order = np.argsort(values, kind="stable")
+    reached = np.cumsum(weights[order])
+    return float(values[order][int(np.searchsorted(reached, reached[-1] / 2))])
 
 
 def predictions_of(
-    records: Sequence[TurnRecord],
+    turns: Turns,
     budget_ms: float,
     wait_ms: float | None,
-    donor: tuple[str, Sequence[TurnRecord]] | None,
+    donor: tuple[str, Turns] | None,
+    published: Sequence[Published] = (),
 ) -> tuple[Prediction, ...]:
-    """All predictions for one mode's records, one a turn. Empty for no records.
+    """All predictions for one mode's turns. Empty for no records.
 
     `wait_ms` is the configured endpointing wait, None where the config names none; `donor` another mode's
-    name and records.
+    name and turns; `published` models that were not run.
     """
-    if not records:
+    if not turns.records:
         return ()
     found = []
     if wait_ms:
-        found.append(_other_wait(records, budget_ms, wait_ms))
-    found += [
-        predict(
+        found.append(_other_wait(turns, budget_ms, wait_ms))
+    ideals = (
+        (
             "asr_infinite",
             "infinitely fast ASR",
             "At best: the turn detector keeps the time that it took beyond the transcript.",
-            records,
-            budget_ms,
             without_asr,
         ),
-        predict(
+        (
             "tts_infinite",
             "infinitely fast TTS",
             "The first audio bytes come at once; leading silence and buffers stay.",
-            records,
-            budget_ms,
             without_tts,
         ),
-        predict(
+        (
             "llm_infinite",
             "infinitely fast LLM",
             "The first clause is there with the request; what is left are the other stages.",
-            records,
-            budget_ms,
             without_llm,
         ),
+    )
+    found += [
+        predict(code, words, note, turns, budget_ms, change(turns)) for code, words, note, change in ideals
     ]
     if donor is not None:
         name, others = donor
         words = f"LLM of {name.partition('/')[2] or name}"
-        found.append(predict_with_llm_of(name, words, records, others, budget_ms))
+        found.append(predict_with_llm_of(name, words, turns, others, budget_ms))
+    found += [predict_with_published(model, turns, budget_ms) for model in published]
     return tuple(found)
 
 
-def _other_wait(records: Sequence[TurnRecord], budget_ms: float, wait_ms: float) -> Prediction:
+@dataclass(frozen=True)
+class Published:
+    """A model by its published figures alone."""
+
+    mode: str
+    first_text_ms: float
+    rate_tok_s: float
+    assumed: bool
+    """Is one of the figures ours, because nobody published it?"""
+
+
+def predict_with_published(model: Published, turns: Turns, budget_ms: float) -> Prediction:
+    """`turns` with a model that keeps its published figures and says what was said here; see `with_pace`."""
+    name = model.mode.partition("/")[2] or model.mode
+    figures = f"{model.first_text_ms:g} ms to the first text, {model.rate_tok_s:g} tokens/s"
+    kind = "partly assumed" if model.assumed else "as published"
+    return predict(
+        "llm_published",
+        f"LLM at the pace of {name}",
+        f"{figures} ({kind}), with replies as they were here; the model itself was not asked.",
+        turns,
+        budget_ms,
+        with_pace(turns, model.first_text_ms, model.rate_tok_s),
+    )
+
+
+def _other_wait(turns: Turns, budget_ms: float, wait_ms: float) -> Prediction:
     shorter = round(wait_ms * SHORTER_WAIT / 10) * 10
     found = predict(
         "vad_stop",
         f"endpointing wait {shorter:g} ms",
         f"In place of {wait_ms:g} ms, all later stages as they were. How many people it would cut off is not "
         "predicted.",
-        records,
+        turns,
         budget_ms,
-        lambda record: with_wait(record, wait_ms, shorter),
+        with_wait(turns, wait_ms, shorter),
     )
-    seen = percentile(
-        [
-            record.stages_ms.get(Stage.ENDPOINTING.value) or 0.0
-            for record in records
-            if counts(record) and record.stages_ms is not None
-        ],
-        50,
-    )
+    seen = percentile(turns.took(Stage.ENDPOINTING)[turns.counted & turns.staged], 50)
     if found.reason is None and (seen is None or seen < WAIT_SEEN * wait_ms):
         reason = "cannot tell: endpointing is shorter than the configured wait"
         return replace(found, reason=reason, share=None, ci95=None, p50_ms=None)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -172,12 +172,17 @@ def missing_turns(planned: Iterable[PlannedEntry], records: Iterable[TurnRecord]
     return missing
 
 
-def anchor_of(entry: PlannedEntry, records: Iterable[TurnRecord]) -> Anchor | None:
+def usual_anchors(records: Iterable[TurnRecord]) -> dict[str, Anchor]:
+    """Where most of each mode's turns have their speech end from."""
+    found: dict[str, Counter[Anchor]] = {}
+    for record in records:
+        found.setdefault(record.mode, Counter())[record.anchor] += 1
+    return {mode: counted.most_common(1)[0][0] for mode, counted in found.items()}
+
+
+def anchor_of(entry: PlannedEntry, usual: Mapping[str, Anchor]) -> Anchor | None:
     """Where the speech end of a turn that was not run would have come from.
 
-    As planned, else as most of the mode's turns have it; None where the mode has none.
+    As planned, else as `usual_anchors` has it of the mode; None where the mode has none.
     """
-    if entry.anchor is not None:
-        return entry.anchor
-    found = Counter(record.anchor for record in records if record.mode == entry.mode)
-    return found.most_common(1)[0][0] if found else None
+    return usual.get(entry.mode) if entry.anchor is None else entry.anchor

@@ -8,11 +8,14 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
+import numpy as np
+from numpy.typing import NDArray
+
+from voicebench.analysis.courses import Courses
 from voicebench.analysis.ledger import (
     Ledger,
     Share,
     budget_share,
-    counts,
     cutoffs_of,
     flag_counts,
     ledger_of,
@@ -25,31 +28,24 @@ from voicebench.analysis.quality import (
     word_errors_by_condition,
     word_errors_of,
 )
-from voicebench.analysis.slot_figures import (
-    Headline,
-    SlotFigures,
-    Sweep,
-    courses_of,
-    headline_of,
-    slots_of,
-    speech_sources,
-    sweep_of,
-)
+from voicebench.analysis.slot_figures import Headline, SlotFigures, Sweep, headline_of, slots_of, sweep_of
 from voicebench.analysis.statistics import (
     StageMeans,
     Summary,
     stage_means_near,
+    cluster_numbers,
     summarize,
     upper_bound_p95,
 )
 from voicebench.clock import NS_PER_MS
 from voicebench.turns.records import ModeKind, Outcome, TurnRecord
 from voicebench.turns.run_folder import ModeFacts
-from voicebench.turns.slot import WORDS_PER_MINUTE, decode_rate_tok_s, delta_gaps_ns
+from voicebench.turns.slot import WORDS_PER_MINUTE
 from voicebench.turns.timeline import Anchor, Mark, Stage
 
-Values = tuple[list[float], list[str]]
-"""Values, and the sample of each."""
+Floats = NDArray[np.float64]
+
+_STAGES = tuple(stage.value for stage in Stage)
 
 
 @dataclass(frozen=True)
@@ -115,39 +111,36 @@ class _Counted:
 
     def __init__(self, records: Sequence[TurnRecord]) -> None:
         completed = [record for record in records if record.outcome is Outcome.COMPLETED]
-        self.records = [record for record in completed if counts(record)]
-        self.excluded = sum(map(left_out, completed))
+        self.records = [record for record in completed if not left_out(record)]
+        self.excluded = len(completed) - len(self.records)
+        self.samples = cluster_numbers(record.sample for record in self.records)
 
     def over(self, value: Callable[[TurnRecord], float | None]) -> Summary:
         """The summary of one value a turn; a turn without it is missing."""
-        found = [(one, record.sample) for record in self.records if (one := value(record)) is not None]
-        return summarize(
-            [one for one, _ in found],
-            len(self.records) - len(found),
-            self.excluded,
-            [sample for _, sample in found],
-        )
+        return self.of(np.array([value(record) for record in self.records], dtype=np.float64))
+
+    def of(self, values: Floats) -> Summary:
+        """The summary of one value a turn, NaN where it has none."""
+        there = ~np.isnan(values)
+        found = values[there]
+        return summarize(found, values.size - found.size, self.excluded, self.samples[there])
 
     def by_name(self, values: Callable[[TurnRecord], dict[str, float]]) -> dict[str, Summary]:
         """The summary of each named value, in the order of appearance."""
-        names = dict.fromkeys(name for record in self.records for name in values(record))
+        told = [values(record) for record in self.records]
+        names = dict.fromkeys(name for found in told for name in found)
+        return {
+            name: self.of(np.array([found.get(name) for found in told], dtype=np.float64)) for name in names
+        }
 
-        def named(name: str, record: TurnRecord) -> float | None:
-            return values(record).get(name)
-
-        return {name: self.over(partial(named, name)) for name in names}
-
-    def gaps(self) -> Summary:
-        """The summary over all gaps between deltas."""
-        values: list[float] = []
-        samples: list[str] = []
-        without = 0
-        for record in self.records:
-            gaps = delta_gaps_ns(record)
-            without += not gaps
-            values.extend(gap / NS_PER_MS for gap in gaps)
-            samples.extend([record.sample] * len(gaps))
-        return summarize(values, without, self.excluded, samples)
+    def stages(self) -> Floats:
+        """The stages in ms: a row a turn, a column a stage, NaN where there is none."""
+        nothing: dict[str, float | None] = {}
+        parts = [
+            [told.get(stage) for stage in _STAGES]
+            for told in (record.stages_ms or nothing for record in self.records)
+        ]
+        return np.array(parts, dtype=np.float64).reshape(-1, len(_STAGES))
 
 
 def build_mode(
@@ -174,10 +167,14 @@ def build_mode(
     kind = first.mode_kind if first else facts.kind
     v2v = counted.over(lambda record: record.voice_to_voice_ms)
     latencies = [one.voice_to_voice_ms for one in counted.records if one.voice_to_voice_ms is not None]
-    courses = courses_of(counted.records, words_per_minute)
-    rate = counted.over(decode_rate_tok_s)
-    deltas = sum(len(record.deltas) for record in counted.records)
-    tokens = sum(count for record in counted.records for _, _, count in record.deltas)
+    stages = counted.stages()
+    courses = Courses(counted.records, words_per_minute)
+    silent = len(counted.records) - len(courses)
+    samples = counted.samples[courses.places]
+    rates = courses.decode_rate_tok_s()
+    paced = ~np.isnan(rates)
+    rate = summarize(rates[paced], silent + int((~paced).sum()), counted.excluded, samples[paced])
+    gaps, reply = courses.gaps_ns()
     bills = [record.usd for record in records if record.usd is not None]
     return ModeReport(
         mode=mode,
@@ -192,32 +189,25 @@ def build_mode(
         voice_to_voice=v2v,
         p95_at_most=upper_bound_p95(latencies),
         budget=budget_share(records, budget_ms),
-        stages={stage.value: counted.over(partial(_stage, stage)) for stage in Stage},
-        near_p50=_stage_means(counted.records, 50),
-        near_p95=_stage_means(counted.records, 95),
+        stages={name: counted.of(stages[:, place]) for place, name in enumerate(_STAGES)},
+        near_p50=_stage_means(counted.records, stages, 50),
+        near_p95=_stage_means(counted.records, stages, 95),
         work=counted.by_name(lambda record: record.work_ms),
         ttft=counted.over(partial(_between, Mark.LLM_REQUEST, Mark.LLM_FIRST_TOKEN)),
         ttfat=counted.over(partial(_between, Mark.LLM_REQUEST, Mark.LLM_FIRST_TEXT)),
-        slots=slots_of(
-            courses,
-            slots_ms,
-            budget_ms,
-            stack_ms,
-            len(counted.records) - len(courses),
-            counted.excluded,
-        ),
+        slots=slots_of(courses, samples, slots_ms, budget_ms, stack_ms, silent, counted.excluded),
         headlines={
             f"{slot_ms:g}": headline_of(
                 slot_ms, rate.p50, facts.published_decode_tok_s, facts.published_source, facts.assumed
             )
             for slot_ms in slots_ms
         },
-        sweeps=tuple(sweep_of(counted.records, slot_ms) for slot_ms in slots_ms),
+        sweeps=tuple(sweep_of(courses, slot_ms) for slot_ms in slots_ms),
         decode_rate=rate,
-        gaps=counted.gaps(),
-        tokens_per_delta=tokens / deltas if deltas else None,
+        gaps=summarize(gaps / NS_PER_MS, silent + courses.without_gaps(), counted.excluded, samples[reply]),
+        tokens_per_delta=courses.tokens / courses.deltas if courses.deltas else None,
         token_counts=dict(Counter(record.token_count for record in counted.records if record.token_count)),
-        speech_sources=speech_sources(courses),
+        speech_sources=courses.speech_sources(),
         wer=word_errors_of(records),
         wer_by_condition=word_errors_by_condition(records),
         answers=answers_of(records, kind),
@@ -243,10 +233,6 @@ def _over(records: Sequence[TurnRecord], value: Callable[[TurnRecord], float | N
     return summarize(found, len(records) - len(found))
 
 
-def _stage(stage: Stage, record: TurnRecord) -> float | None:
-    return None if record.stages_ms is None else record.stages_ms.get(stage.value)
-
-
 def _between(begin: Mark, end: Mark, record: TurnRecord) -> float | None:
     first, last = record.marks_ns.get(begin.value), record.marks_ns.get(end.value)
     return None if first is None or last is None else (last - first) / NS_PER_MS
@@ -261,15 +247,12 @@ def waveform_difference(record: TurnRecord) -> float | None:
     return record.waveform_v2v_ms - record.voice_to_voice_ms
 
 
-def _stage_means(records: Sequence[TurnRecord], percent: float) -> StageMeans | None:
+def _stage_means(records: Sequence[TurnRecord], stages: Floats, percent: float) -> StageMeans | None:
     """The means of the stages near a percentile; one without its mark is 0, as its time is in the next."""
-    staged = [
-        (record.voice_to_voice_ms, record.stages_ms)
-        for record in records
-        if record.voice_to_voice_ms is not None and record.stages_ms is not None
-    ]
-    parts = {stage.value: [stages.get(stage.value) or 0.0 for _, stages in staged] for stage in Stage}
-    return stage_means_near([total for total, _ in staged], parts, percent)
+    staged = [record.voice_to_voice_ms is not None and record.stages_ms is not None for record in records]
+    totals = np.array([record.voice_to_voice_ms for record in records], dtype=np.float64)[staged]
+    parts = np.nan_to_num(stages[staged])
+    return stage_means_near(totals, dict(zip(_STAGES, parts.T, strict=True)), percent)
 
 
 def _served(records: Iterable[TurnRecord]) -> dict[str, int]:

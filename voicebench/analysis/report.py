@@ -8,7 +8,7 @@ from typing import Any
 
 from voicebench.analysis.caveats import Caveat, CaveatList
 from voicebench.analysis.find_caveats import find_mode_caveats
-from voicebench.analysis.ledger import anchor_of, counts, latest_records, missing_turns
+from voicebench.analysis.ledger import anchor_of, counts, latest_records, missing_turns, usual_anchors
 from voicebench.analysis.mode_report import ModeReport, build_mode
 from voicebench.analysis.plain import plain_mode
 from voicebench.analysis.siblings import Faster, worth_of
@@ -139,8 +139,10 @@ def _groups(
     for record in turns:
         groups.setdefault((record.mode, record.anchor), []).append(record)
     not_run: dict[Entry, int] = {}
-    for planned in missing_turns(info.planned, turns):
-        key = (planned.mode, anchor_of(planned, turns))
+    missing = missing_turns(info.planned, turns)
+    usual = usual_anchors(turns) if missing else {}
+    for planned in missing:
+        key = (planned.mode, anchor_of(planned, usual))
         not_run[key] = not_run.get(key, 0) + 1
         groups.setdefault(key, [])
     order = {mode: place for place, mode in enumerate(dict.fromkeys(_modes_in_order(info, turns)))}

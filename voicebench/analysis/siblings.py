@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from voicebench.analysis.bootstrap import RESAMPLES, median_interval
-from voicebench.analysis.counterfactual import in_share
+from voicebench.analysis.changes import in_share
 from voicebench.analysis.ledger import counts, within_budget
 from voicebench.plan.modes import catalogue
 from voicebench.turns.records import TurnRecord

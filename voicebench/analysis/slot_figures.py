@@ -2,25 +2,17 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
+import numpy as np
+
+from voicebench.analysis.courses import Courses, Floats, Numbers
 from voicebench.analysis.ledger import Share
 from voicebench.analysis.statistics import Summary, percentile, summarize
 from voicebench.clock import NS_PER_MS
-from voicebench.turns.records import TurnRecord
-from voicebench.turns.slot import (
-    TTFT_SWEEP_MS,
-    WORDS_PER_MINUTE,
-    Delivery,
-    clause_instant_ns,
-    ended_by,
-    headline_tokens,
-    residual_slot_ns,
-    tokens_if_first_at,
-)
+from voicebench.turns.slot import TTFT_SWEEP_MS, headline_tokens, residual_slot_ns
 
 RESIDUAL = "residual"
 """Each turn is held against its own residual slot."""
@@ -62,26 +54,9 @@ class SlotFigures:
         }
 
 
-@dataclass(frozen=True)
-class Course:
-    """One counted turn's reply over time."""
-
-    record: TurnRecord
-    delivery: Delivery
-    clause_ns: int | None
-
-
-def courses_of(records: Sequence[TurnRecord], words_per_minute: float = WORDS_PER_MINUTE) -> list[Course]:
-    """The replies whose deltas were kept."""
-    return [
-        Course(record, Delivery(record, words_per_minute), clause_instant_ns(record))
-        for record in records
-        if record.deltas
-    ]
-
-
 def slots_of(
-    courses: Sequence[Course],
+    courses: Courses,
+    samples: Numbers,
     slots_ms: Sequence[float],
     budget_ms: float,
     stack_ms: float | None,
@@ -90,59 +65,52 @@ def slots_of(
 ) -> tuple[SlotFigures, ...]:
     """The figures of each nominal slot, of each turn's residual slot, and of the stack's.
 
-    `stack_ms` is what the stack leaves any mode, None where no turn tells. `missing` counts turns without
-    deltas, `excluded` those kept out by a flag.
+    `samples` numbers the sample of each reply; `stack_ms` is what the stack leaves any mode, None where no
+    turn tells. `missing` counts turns without deltas, `excluded` those kept out by a flag.
     """
+    own = np.array([residual_slot_ns(record, budget_ms) for record in courses.records], dtype=np.float64)
 
-    own = [residual_slot_ns(course.record, budget_ms) for course in courses]
-
-    def figures(slot: str, slot_ms: float | None, deadlines: Sequence[int | None] | None) -> SlotFigures:
-        fixed = None if slot_ms is None else round(slot_ms * NS_PER_MS)
-        return _slot(slot, slot_ms, courses, deadlines or [fixed] * len(courses), missing, excluded)
+    def figures(slot: str, slot_ms: float | None, deadlines: Floats | None = None) -> SlotFigures:
+        fixed = np.nan if slot_ms is None else round(slot_ms * NS_PER_MS)
+        every = np.full(len(courses), fixed) if deadlines is None else deadlines
+        return _slot(slot, slot_ms, courses, samples, every, missing, excluded)
 
     return (
-        *(figures(f"{slot_ms:g}", slot_ms, None) for slot_ms in slots_ms),
+        *(figures(f"{slot_ms:g}", slot_ms) for slot_ms in slots_ms),
         figures(RESIDUAL, stack_ms, own),
-        figures(RESIDUAL_STACK, stack_ms, None),
+        figures(RESIDUAL_STACK, stack_ms),
     )
 
 
 def _slot(
     slot: str,
     slot_ms: float | None,
-    courses: Sequence[Course],
-    deadlines: Sequence[int | None],
+    courses: Courses,
+    samples: Numbers,
+    deadlines: Floats,
     missing: int,
     excluded: int,
 ) -> SlotFigures:
-    values: dict[str, list[float]] = {name: [] for name in DELIVERED}
-    clusters: dict[str, list[str]] = {name: [] for name in DELIVERED}
-    own: list[float] = []
-    ready = ended = held = 0
-    for course, at in zip(courses, deadlines, strict=True):
-        if at is None:
-            continue
-        held += 1
-        own.append(at / NS_PER_MS)
-        ready += course.clause_ns is not None and course.clause_ns <= at
-        ended += ended_by(course.record, at)
-        there = course.delivery.by(at)
-        for name in DELIVERED:
-            value = getattr(there, name)
-            if value is not None:
-                values[name].append(value)
-                clusters[name].append(course.record.sample)
+    """The figures by one deadline a reply, in ns; NaN: this one has none."""
+    known = ~np.isnan(deadlines)
+    held = int(known.sum())
     total = len(courses) + missing
+    there = courses.by(deadlines)
+    with np.errstate(invalid="ignore"):
+        ready = int((courses.clause_ns <= deadlines).sum())
+        ended = int(((deadlines >= 0) & (courses.end_ns <= deadlines)).sum())
+
+    def over(values: Floats) -> Summary:
+        told = known & ~np.isnan(values)
+        return summarize(values[told], total - int(told.sum()), excluded, samples[told])
+
     per_turn = slot == RESIDUAL
     return SlotFigures(
         slot=slot,
         slot_ms=slot_ms,
         deadline="per_turn" if per_turn else "fixed",
-        turn_slot_ms=summarize(own, total - held, excluded) if per_turn else None,
-        delivered={
-            name: summarize(values[name], total - len(values[name]), excluded, clusters[name])
-            for name in DELIVERED
-        },
+        turn_slot_ms=summarize(deadlines[known] / NS_PER_MS, total - held, excluded) if per_turn else None,
+        delivered={name: over(getattr(there, name)) for name in DELIVERED},
         clause_ready=Share(ready, held),
         ended_before_deadline=Share(ended, held),
     )
@@ -200,18 +168,12 @@ class Sweep:
         }
 
 
-def sweep_of(records: Sequence[TurnRecord], slot_ms: float) -> Sweep:
+def sweep_of(courses: Courses, slot_ms: float) -> Sweep:
     """The median tokens by the slot's end, had the first text come after each of `TTFT_SWEEP_MS`."""
-    rows = [row for record in records if (row := tokens_if_first_at(record, slot_ms)) is not None]
-    columns = list(zip(*rows, strict=True)) if rows else [()] * len(TTFT_SWEEP_MS)
+    rows = courses.tokens_if_first_at(slot_ms, TTFT_SWEEP_MS)
     return Sweep(
         slot_ms=slot_ms,
         first_ms=tuple(float(first) for first in TTFT_SWEEP_MS),
-        tokens=tuple(percentile(column, 50) for column in columns),
-        n=len(rows),
+        tokens=tuple(percentile(column, 50) for column in rows.T),
+        n=len(courses),
     )
-
-
-def speech_sources(courses: Sequence[Course]) -> dict[str, int]:
-    """Where seconds of speech come from, and for how many replies."""
-    return dict(Counter(course.delivery.speech_source for course in courses))

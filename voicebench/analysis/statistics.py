@@ -93,14 +93,14 @@ def summarize(
     values: ArrayLike,
     missing: int = 0,
     excluded: int = 0,
-    clusters: Sequence[Hashable] | None = None,
+    clusters: Sequence[Hashable] | NDArray[np.intp] | None = None,
     seed: int = 0,
 ) -> Summary:
     """Everything that is told of one quantity; see `Summary` for what is None when.
 
-    `clusters` names, for each value, the sample that it comes from: repeats of one sample are no independent
-    evidence, so the median's interval draws whole samples. Raises ValueError for a value that is not finite
-    or where `clusters` has another length.
+    `clusters` names, for each value, the sample that it comes from (an array: by numbers from 0): repeats of
+    one sample are no independent evidence, so the median's interval draws whole samples. Raises ValueError
+    for a value that is not finite or where `clusters` has another length.
     """
     array = np.asarray(values, dtype=np.float64).ravel()
     if clusters is not None and len(clusters) != array.size:
@@ -110,13 +110,15 @@ def summarize(
     n = ordered.size
     if n == 0:
         return Summary(0, missing, excluded)
-    labels = None if clusters is None else cluster_numbers(clusters)[order]
+    labels = None
+    if clusters is not None:
+        labels = (clusters if isinstance(clusters, np.ndarray) else cluster_numbers(clusters))[order]
     high = {percent: _at(ordered, percent) if n >= least else None for percent, least in MIN_N.items()}
     return Summary(
         n=n,
         missing=missing,
         excluded=excluded,
-        mean=math.fsum(ordered) / n,
+        mean=math.fsum(ordered.tolist()) / n,
         p50=_at(ordered, 50),
         p90=high[90],
         p95=high[95],

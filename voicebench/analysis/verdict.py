@@ -2,19 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
+
 from voicebench.analysis.bottleneck import Bottleneck, bottleneck_of, bottleneck_words
-from voicebench.analysis.counterfactual import LEAST_N, Prediction, llm_ms, predictions_of
-from voicebench.analysis.ledger import Share, counts
+from voicebench.analysis.changes import Turns, llm_ms
+from voicebench.analysis.counterfactual import LEAST_N, Prediction, Published, predictions_of
+from voicebench.analysis.ledger import Share
 from voicebench.analysis.mode_report import ModeReport
 from voicebench.analysis.report import Entry, Report
 from voicebench.analysis.siblings import Faster
 from voicebench.analysis.statistics import percentile
+from voicebench.plan.modes import catalogue
 from voicebench.turns.records import ModeKind, TurnRecord
 from voicebench.turns.timeline import Anchor
+
+DOABLE = ("vad_stop", "llm_of", "llm_published")
+"""Predictions of what one can choose; an infinitely fast stage cannot be bought."""
 
 
 @dataclass(frozen=True)
@@ -55,18 +62,24 @@ def verdict_of(report: Report, records: Sequence[TurnRecord]) -> Verdict:
     groups: dict[Entry, list[TurnRecord]] = {}
     for record in records:
         groups.setdefault((record.mode, record.anchor), []).append(record)
-    entries = [entry for entry in report.modes if groups.get((entry.mode, entry.anchor))]
+    turns = {entry: Turns(found) for entry, found in groups.items()}
+    entries = [entry for entry in report.modes if (entry.mode, entry.anchor) in turns]
     bottlenecks = tuple(
-        found for entry in entries if (found := bottleneck_of(groups[entry.mode, entry.anchor])) is not None
+        found for entry in entries if (found := bottleneck_of(turns[entry.mode, entry.anchor])) is not None
     )
     faster = report.worth
     wait_ms = configured_wait_ms(report)
-    medians = _llm_medians(groups)
+    medians = _llm_medians(turns)
+    not_run = _published(report)
     predictions = tuple(
         prediction
         for entry in entries
         for prediction in predictions_of(
-            groups[entry.mode, entry.anchor], report.budget_ms, wait_ms, _donor(entry, medians, groups)
+            turns[entry.mode, entry.anchor],
+            report.budget_ms,
+            wait_ms,
+            _donor(entry, medians, turns),
+            not_run.get(entry.mode, ()),
         )
     )
     return Verdict(
@@ -203,23 +216,38 @@ def _price_words(found: Faster) -> str:
     return ", ".join(parts)
 
 
-def _llm_medians(groups: dict[Entry, list[TurnRecord]]) -> dict[Entry, float]:
+def _llm_medians(turns: Mapping[Entry, Turns]) -> dict[Entry, float]:
     """The median time that each entry's model takes to its first clause, in ms."""
     found = {}
-    for entry, records in groups.items():
-        times = [one for record in records if counts(record) and (one := llm_ms(record)) is not None]
-        if times:
-            found[entry] = percentile(times, 50) or 0.0
+    for entry, those in turns.items():
+        times = llm_ms(those)
+        median = percentile(times[those.counted & ~np.isnan(times)], 50)
+        if median is not None:
+            found[entry] = median
     return found
 
 
 def _donor(
-    entry: ModeReport, medians: dict[Entry, float], groups: dict[Entry, list[TurnRecord]]
-) -> tuple[str, Sequence[TurnRecord]] | None:
+    entry: ModeReport, medians: Mapping[Entry, float], turns: Mapping[Entry, Turns]
+) -> tuple[str, Turns] | None:
     """The other mode at the same anchor with the fastest model, by its median; None where none is faster."""
     same = [key for key in medians if key[1] == entry.anchor]
     best = min(same, key=lambda key: medians[key], default=None)
-    return None if best is None or best[0] == entry.mode else (best[0], groups[best])
+    return None if best is None or best[0] == entry.mode else (best[0], turns[best])
+
+
+def _published(report: Report) -> dict[str, list[Published]]:
+    """For each mode of the run its faster siblings in the catalogue that have figures and were not run."""
+    run = {entry.mode for entry in report.modes}
+    found: dict[str, list[Published]] = {}
+    for mode in catalogue().values():
+        if mode.sibling not in run or mode.id in run:
+            continue
+        rate, first = mode.decode_rate_tok_s, mode.ttft_ms
+        if rate is not None and first is not None:
+            model = Published(mode.id, first.value, rate.value, rate.assumed or first.assumed)
+            found.setdefault(mode.sibling, []).append(model)
+    return found
 
 
 def advice_of(predictions: Sequence[Prediction]) -> str | None:
@@ -233,7 +261,7 @@ def advice_of(predictions: Sequence[Prediction]) -> str | None:
         for one in predictions
         if one.share is not None and one.measured_share is not None
     ]
-    doable = [(win, one) for win, one in wins if one.code in ("vad_stop", "llm_of") and win >= 1]
+    doable = [(win, one) for win, one in wins if one.code in DOABLE and win >= 1]
     best = max(doable or wins, key=lambda item: item[0], default=None)
     if best is None or best[0] < 1:
         return None
@@ -251,4 +279,4 @@ def advice_of(predictions: Sequence[Prediction]) -> str | None:
 def _article(one: Prediction) -> str:
     if one.code == "vad_stop":
         return f"an {one.words.replace('wait', 'wait of')}"
-    return f"{'the' if one.code == 'llm_of' else 'an'} {one.words}"
+    return f"{'the' if one.code in DOABLE else 'an'} {one.words}"

@@ -91,7 +91,7 @@ class JournalWriter:
 
         Raises RunProblem where the disk refuses: what could be written of this turn stays, and a torn piece
         of it never merges with a later line. Raises ValueError for a record that no reader would take back
-        (a token count that is not a finite number).
+        (a token count that is not a finite number), and after `close`.
         """
         line = journal_line(record, self._left_out) + b"\n"
         try:
@@ -211,8 +211,15 @@ def read_lines(lines: Iterator[bytes]) -> JournalReading:
             continue
         try:
             if b"NaN" in text or b"Infinity" in text:
+    names: set[str] = set()
                 parse_strict_json(text)
-            records.append(TurnRecord.model_validate_json(text))
+            record = TurnRecord.model_validate_json(text)
+            named = record.__pydantic_fields_set__
+            if named == names:  # lines with the same fields share the set of their names, to save memory
+                object.__setattr__(record, "__pydantic_fields_set__", names)
+            else:
+                names = named
+            records.append(record)
         except ValidationError as error:
             if error.errors(include_url=False, include_input=False)[0]["type"] == "json_invalid":
                 torn += 1

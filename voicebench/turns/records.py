@@ -8,6 +8,7 @@ from typing import Any, Literal
 from pydantic import BaseModel, ConfigDict, Field
 
 from voicebench.clock import ms
+from voicebench.turns.deltas import Deltas
 from voicebench.turns.timeline import Anchor, Mark, Stage, Timeline
 
 ModeKind = Literal["live", "local", "emulated"]
@@ -165,14 +166,16 @@ class TurnRecord(Frozen):
     """ns / 1e6, unrounded."""
     work_ms: dict[str, float] = Field(default_factory=dict)
     """Work inside or beside the stages (asr, turn_model, llm_total ...), never summed."""
-    deltas: tuple[tuple[int, int, float], ...] = ()
-    """Each visible text delta: ns from the slot's start, characters, tokens (may be fractional)."""
+    deltas: Deltas = Deltas()
+    """Each visible text delta: ns from the slot's start, characters, tokens (may be fractional). Negative:
+    it came ahead of the slot, over a request made ahead of the turn's end."""
     token_count: str | None = None
     """How the deltas' tokens were counted, e.g. `usage` or `o200k, scaled to usage`. None without text."""
     clause_ready_ns: int | None = None
     """When the first speakable clause was complete, in ns from the slot's start. None: it never was."""
     reply_end_ns: int | None = None
-    """When the last text had come, in ns from the slot's start. None: the reply did not end by itself."""
+    """When the last text had come, in ns from the slot's start, negative where ahead of it. None: the reply
+    did not end by itself."""
     transcript: str | None = None
     reply: str | None = None
     spoken: str | None = None
@@ -248,7 +251,7 @@ class TurnRecord(Frozen):
     @property
     def excluded(self) -> bool:
         """Is a completed turn kept out of the statistics by a flag?"""
-        return any(flag in EXCLUDING_FLAGS for flag in self.flags)
+        return bool(self.flags) and not EXCLUDING_FLAGS.isdisjoint(self.flags)
 
 
 def stages_as_ms(timeline: Timeline) -> dict[str, float | None] | None:

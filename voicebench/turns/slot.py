@@ -15,7 +15,7 @@ from itertools import accumulate, pairwise
 
 from voicebench.clock import NS_PER_MS, NS_PER_S
 from voicebench.turns.records import TurnRecord
-from voicebench.turns.timeline import LLM_STAGES, Mark, Stage, Timeline
+from voicebench.turns.timeline import Mark, Timeline
 
 WORDS_PER_MINUTE = 150.0
 """Stated pace of speech where synthesis did not speak the whole reply: a usual figure for English."""
@@ -25,7 +25,10 @@ TTFT_SWEEP_MS = (50, 100, 150, 200, 250, 300, 350, 400, 500, 600, 700, 800, 900,
 
 BY_SYNTHESIS = "speech synthesis, by characters"
 
-_WORD = re.compile(r"\S+")
+_WORD = re.compile(r"(?<!\S)(?:[^\w\s]|_)*[^\W_]\S*")
+"""A piece between white space that holds a letter or a digit."""
+_LISTENING = (Mark.VAD_STOP, Mark.TRANSCRIPT_FINAL, Mark.TURN_END)
+"""The marks before the request at which stages end."""
 _SENTENCE_END = re.compile(r"[.!?…]+[\"'”’»)\]]*(?=\s|$)|[。！？]+")
 _TITLES = frozenset({"mr", "mrs", "ms", "dr", "st", "prof"})
 
@@ -66,7 +69,7 @@ class Delivery:
         self._words = None if record.reply is None else word_ends(record.reply)
         self._sentences = None if record.reply is None else sentence_ends(record.reply)
         self._pace = words_per_minute
-        self._s_per_character = _spoken_pace(record)
+        self._s_per_character = spoken_pace(record)
         self.speech_source = (
             BY_SYNTHESIS if self._s_per_character is not None else f"{words_per_minute:g} words a minute"
         )
@@ -86,7 +89,7 @@ class Delivery:
         return Delivered(self._tokens[count], characters, words, sentences, speech_s)
 
 
-def _spoken_pace(record: TurnRecord) -> float | None:
+def spoken_pace(record: TurnRecord) -> float | None:
     """Seconds of speech a character, by this reply's own synthesis; None where it spoke nothing of it."""
     if record.speech_s is None or record.reply is None:
         return None
@@ -96,7 +99,7 @@ def _spoken_pace(record: TurnRecord) -> float | None:
 
 def word_ends(text: str) -> list[int]:
     """Where the words of `text` end: pieces between white space that hold a letter or a digit."""
-    return [found.end() for found in _WORD.finditer(text) if any(map(str.isalnum, found.group()))]
+    return [found.end() for found in _WORD.finditer(text)]
 
 
 def sentence_ends(text: str) -> list[int]:
@@ -126,19 +129,29 @@ def delivered(
     return Delivery(record, words_per_minute).by(deadline_ns) if record.deltas else None
 
 
-def non_llm_ns(record: TurnRecord) -> int | None:
-    """V2V less the stages of the language model, `llm_ttfat` and `clause`, in ns.
+def llm_span_ns(record: TurnRecord) -> int | None:
+    """The stages of the language model, `llm_ttfat` and `clause`, in ns: the sum that the timeline tells.
 
     None where V2V is missing or negative, or where the request or the clause left no mark: the model's part
     cannot be told from the rest then.
     """
-    marks = timeline_of(record)
-    stages, total = marks.stages_ns(), marks.voice_to_voice_ns
-    if stages is None or total is None:
+    marks = record.marks_ns
+    begin, end = marks.get(Mark.SPEECH_END), marks.get(Mark.FIRST_AUDIBLE)
+    request, clause = marks.get(Mark.LLM_REQUEST), marks.get(Mark.TTS_REQUEST)
+    if begin is None or end is None or end < begin or request is None or clause is None:
         return None
-    if stages[Stage.DISPATCH] is None or stages[Stage.CLAUSE] is None:
+    # The boundaries of stages are running maxima, held at the first sound.
+    dispatched = max(begin, request, *(at for mark in _LISTENING if (at := marks.get(mark)) is not None))
+    spoken = max(dispatched, clause, marks.get(Mark.LLM_FIRST_TEXT, clause))
+    return min(spoken, end) - min(dispatched, end)
+
+
+def non_llm_ns(record: TurnRecord) -> int | None:
+    """V2V less the stages of the language model, in ns. None where `llm_span_ns` is."""
+    span = llm_span_ns(record)
+    if span is None:
         return None
-    return total - sum(stages[stage] or 0 for stage in LLM_STAGES)
+    return record.marks_ns[Mark.FIRST_AUDIBLE] - record.marks_ns[Mark.SPEECH_END] - span
 
 
 def residual_slot_ns(record: TurnRecord, budget_ms: float) -> int | None:
@@ -167,12 +180,11 @@ def clause_instant_ns(record: TurnRecord) -> int | None:
     That is the `tts_request` mark, clipped to the turn as its stages are. Where there is none (no speech
     synthesis in the run), what the record says of the clause. None: it never was ready.
     """
+    span = llm_span_ns(record)
+    if span is not None:
+        return span
     marks = timeline_of(record)
-    request = marks.at(Mark.TTS_REQUEST)
-    stages = marks.stages_ns()
-    if stages is not None and stages[Stage.DISPATCH] is not None and stages[Stage.CLAUSE] is not None:
-        return sum(stages[stage] or 0 for stage in LLM_STAGES)
-    start = marks.slot_start_ns
+    request, start = marks.at(Mark.TTS_REQUEST), marks.slot_start_ns
     if request is not None and start is not None:
         return max(0, request - start)
     return None if record.clause_ready_ns is None else max(0, record.clause_ready_ns)

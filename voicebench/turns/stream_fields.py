@@ -27,7 +27,8 @@ def stream_fields(
     """The fields of a record that a stream fills, and whether its tokens are an estimate.
 
     Instants go in as ns of the monotonic clock: deltas are told from `slot_ns`, the start of the LLM slot
-    (None: no deltas), attempts from `origin_ns`, the turn's `speech_end` or first mark.
+    (None: no deltas) and negative ahead of it, attempts from `origin_ns`, the turn's `speech_end` or first
+    mark.
     """
     answering = stream.mode or mode
     visible = stream.usage.visible_tokens if stream.usage else None
@@ -38,13 +39,10 @@ def stream_fields(
         "deltas": ()
         if slot_ns is None
         else tuple(
-            (max(0, at - slot_ns), len(text), count)
-            for (at, text), count in zip(stream.deltas, tokens, strict=True)
+            (at - slot_ns, len(text), count) for (at, text), count in zip(stream.deltas, tokens, strict=True)
         ),
         "token_count": method,
-        "reply_end_ns": max(0, (stream.last_text_ns or 0) - slot_ns)
-        if ended and slot_ns is not None
-        else None,
+        "reply_end_ns": (stream.last_text_ns or 0) - slot_ns if ended and slot_ns is not None else None,
         "usage": stream.usage,
         "usd": usd_of_stream(mode, stream),
         "asked": {ONE_NAME.get(name, name): value for name, value in stream.asked.items()},
