@@ -251,3 +251,38 @@ def test_odd_replies_are_drawn() -> None:
     deltas = [made_deltas(1), (), made_deltas(5, 0, 0), made_deltas(3, 5000, 10)]
     records = [made(n, deltas=deltas[n % 4]) for n in range(16)]
     assert page_of(records).names["fieldset"] == 1
+
+
+def test_candidates_requests_and_tools_are_told_in_their_turn() -> None:
+    """Each candidate with its times, outcome and price, the one that was taken marked; each tool call with
+    its time and what it raised; of many only the first, with how many more."""
+    ms = 1_000_000
+    candidate = {
+        "mode": "x/one",
+        "request_ns": 310 * ms,
+        "first_text_ns": 400 * ms,
+        "status": "ok",
+        "usd": 0.001,
+    }
+    other = {**candidate, "mode": "x/two", "status": "cancelled", "first_text_ns": None}
+    tool = {"name": "opening_hours", "start_ns": 500 * ms, "end_ns": 560 * ms, "arguments": "{}"}
+    failed = {"name": "broken", "start_ns": 0, "error": "no such <place>"}
+    records = [
+        made(0, candidates=[{**candidate, "chosen": True}, *[other] * 19]),
+        made(1, requests=[candidate, candidate], tools=[tool, failed], work_ms={"tool": 60.0}),
+    ]
+    text = re.sub(r"\s+", " ", " ".join(page_of(records).texts))
+    assert re.search(r"x/one taken : first text 90 ms · \$0.00100", text)
+    assert "x/two : cancelled · $0.00100" in text
+    assert "and 8 more" in text
+    assert re.search(r"opening_hours \{\} : 60 ms", text)
+    assert re.search(r"broken : not ended · no such <place>", text)
+
+
+def test_work_beside_the_stages_is_told_by_mode() -> None:
+    """The table of stages has a row for each kind of work, a tool's time among them, never in the sum."""
+    records = [made(n, work_ms={"tool": 60.0 + n, "asr": 40.0}) for n in range(12)]
+    page = page_of(records)
+    figures = {found["data-pointer"]: found["value"] for tag, found in page.tags if tag == "data"}
+    assert figures["/modes/0/work_ms/tool/p50"] == "65.5"
+    assert figures["/modes/0/work_ms/asr/p50"] == "40.0"

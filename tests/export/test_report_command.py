@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import json
 import subprocess
 import sys
@@ -125,3 +126,30 @@ def test_telling_a_run_needs_no_pipeline_and_no_provider(run: RunFolder) -> None
     )
     found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert found.stderr.strip().splitlines()[-1] == "[]"
+
+
+def test_the_verdict_is_in_json_and_markdown(run: RunFolder) -> None:
+    """Both tell in the same words what is to be said first; JSON has the predictions beside it."""
+    call(run.path, "--format", "json,markdown")
+    verdict = json.loads((run.path / "report.json").read_text("utf-8"))["verdict"]
+    told = (run.path / "report.md").read_text("utf-8").replace("\\", "")
+    for words in (verdict["headline"], verdict["left"], verdict["bottleneck"], verdict["advice"] or ""):
+        assert words in told
+    assert {one["code"] for one in verdict["predictions"]} >= {"llm_infinite", "asr_infinite", "tts_infinite"}
+
+
+def test_recordings_are_put_into_the_page_or_linked_from_where_it_lies(tmp_path: Path) -> None:
+    """--embed-audio needs html and holds the bytes; without it, links lead to the run from any folder."""
+    folder = RunFolder.create(tmp_path / "run")
+    (folder.audio_folder() / "0.flac").write_bytes(b"fLaC-bytes")
+    folder.start([])
+    with folder.journal() as journal:
+        journal.append(made(0, audio="audio/0.flac"))
+    call(folder.path, "--format", "html")
+    assert "src=audio/0.flac" in (folder.path / "report.html").read_text("utf-8")
+    call(folder.path, "--format", "html", "--out", tmp_path / "elsewhere" / "my.html")
+    assert "../run/audio/0.flac" in (tmp_path / "elsewhere" / "my.html").read_text("utf-8")
+    call(folder.path, "--format", "html", "--embed-audio")
+    assert base64.b64encode(b"fLaC-bytes").decode() in (folder.path / "report.html").read_text("utf-8")
+    with pytest.raises(BadRequest, match="format html"):
+        call(folder.path, "--embed-audio")

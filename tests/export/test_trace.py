@@ -61,6 +61,55 @@ def test_each_mode_is_a_process_and_each_stage_a_track() -> None:
         assert set(tracks) >= {stage.value for stage in Stage} | {"whole turn", "marks"}
 
 
+REQUIRED = {
+    "X": {"name", "ts", "dur", "pid", "tid"},
+    "i": {"name", "ts", "pid", "tid", "s"},
+    "M": {"name", "args", "pid"},
+}
+"""What the Trace Event Format asks of each kind of event used: complete, instant, metadata."""
+
+
+def test_the_trace_is_what_viewers_of_the_trace_event_format_take() -> None:
+    """Every event has its kind's keys, whole microseconds from 0 on and a named track of a named process;
+    slices of one track lie apart or within one another; each turn of an emulated mode says that it is one."""
+    _, records = made_run()
+    trace = trace_of(records)
+    assert trace["displayTimeUnit"] in ("ms", "ns")
+    events = trace["traceEvents"]
+    named: dict[str, set[tuple[int, int]]] = {"process_name": set(), "thread_name": set()}
+    tracks: dict[tuple[int, int], list[tuple[int, int]]] = {}
+    for event in events:
+        assert event.keys() >= REQUIRED[event["ph"]]
+        assert type(event["pid"]) is int
+        assert type(event["tid"]) is int
+        if event["ph"] == "M":
+            if event["name"] in named:
+                assert isinstance(event["args"]["name"], str)
+                named[event["name"]].add((event["pid"], event["tid"]))
+            continue
+        assert type(event["ts"]) is int
+        assert event["ts"] >= 0
+        if event["ph"] == "i":
+            assert event["s"] in ("g", "p", "t")
+            continue
+        assert type(event["dur"]) is int
+        assert event["dur"] >= 0
+        slices_there = tracks.setdefault((event["pid"], event["tid"]), [])
+        slices_there.append((event["ts"], event["ts"] + event["dur"]))
+    assert {(event["pid"], event["tid"]) for event in events if event["ph"] != "M"} <= named["thread_name"]
+    assert {event["pid"] for event in events} == {process for process, _ in named["process_name"]}
+    for spans in tracks.values():
+        open_until: list[int] = []
+        for begin, end in sorted(spans, key=lambda span: (span[0], -span[1])):
+            while open_until and open_until[-1] <= begin:
+                open_until.pop()
+            assert not open_until or end <= open_until[-1]
+            open_until.append(end)
+    kinds = {record.turn: record.mode_kind for record in records}
+    for event in slices(trace, "turn"):
+        assert event["args"]["emulated"] == (kinds[event["args"]["turn"]] == "emulated")
+
+
 def test_stages_meet_and_add_up_to_the_latency_in_whole_microseconds() -> None:
     """In every turn each stage begins where the one before ended, and all together last as long as V2V."""
     _, records = made_run()

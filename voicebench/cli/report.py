@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 if TYPE_CHECKING:
-    from voicebench.analysis.report import Report
     from voicebench.export.run_report import RunReport
 
 DEFAULT_FORMATS = "json"
@@ -28,6 +27,12 @@ def report(
         bool, typer.Option("--json", help="Print the report as one JSON object on standard output.")
     ] = False,
     verbose: Annotated[bool, typer.Option("--verbose", help="A waterfall for each turn.")] = False,
+    embed_audio: Annotated[
+        bool,
+        typer.Option(
+            "--embed-audio", help="Put the kept recordings into the HTML file; else it links to them."
+        ),
+    ] = False,
 ) -> None:
     """Write a run's report, and print it; of several runs also the trend. A run not finished is partial."""
     from voicebench.errors import BadRequest
@@ -45,25 +50,26 @@ def report(
             show(made, as_json=as_json, verbose=verbose)
         else:
             _print(made, to_error=as_json, verbose=verbose)
-        say_written(write_report(made, wanted, out))
-        told.append(made.report)
+        say_written(write_report(made, wanted, out, embed_audio=embed_audio))
+        told.append(made)
     if len(run) > 1:
         _show_history(told, as_json=as_json)
 
 
-def _show_history(reports: Sequence[Report], *, as_json: bool) -> None:
+def _show_history(runs: Sequence[RunReport], *, as_json: bool) -> None:
     """Print the trend over several runs; with `as_json` one JSON object of it and of every report."""
     from rich.console import Console
 
     from voicebench.analysis.history import history_of
     from voicebench.export.comparison_tables import history_tables
     from voicebench.export.comparison_terminal import print_tables
+    from voicebench.export.report_json import plain_report
     from voicebench.turns.durable import strict_json
 
-    history = history_of(reports)
+    history = history_of([made.report for made in runs])
     print_tables(Console(stderr=as_json, highlight=False), [], history_tables(history))
     if as_json:
-        whole = {**history.to_dict(), "runs": [report.to_dict() for report in reports]}
+        whole = {**history.to_dict(), "runs": [plain_report(made.report, made.records) for made in runs]}
         typer.echo(strict_json(whole, indent=2).decode())
 
 

@@ -6,6 +6,7 @@ import re
 from collections.abc import Sequence
 
 from voicebench.analysis.report import Report
+from voicebench.analysis.verdict import Verdict, verdict_of
 from voicebench.export.tables import Table, caveat_lines, headline_lines, tables_of
 from voicebench.export.texts import one_line
 from voicebench.turns.durable import whole_text
@@ -34,11 +35,22 @@ def _line(cells: Sequence[str]) -> str:
     return f"| {' | '.join(map(safe, cells))} |"
 
 
+def _verdict(verdict: Verdict) -> list[str]:
+    """What is to be said first, the predictions as a list of their own."""
+    lines = ["## Verdict", "", f"**{safe(verdict.headline)}**", ""]
+    lines += [safe(f"{verdict.left} {verdict.bottleneck}"), ""]
+    lines += [safe(verdict.advice), ""] if verdict.advice else []
+    lines += [f"- {safe(words)}" for words in verdict.faster_words]
+    return [*lines, ""] if verdict.faster_words else lines
+
+
 def export(report: Report, records: Sequence[TurnRecord]) -> bytes:
-    """The report's tables and caveats as Markdown in UTF-8."""
+    """The report's verdict, tables and caveats as Markdown in UTF-8."""
     lines = ["# voicebench report", ""]
     lines += [f"- {safe(line)}" for line in headline_lines(report)]
     lines.append("")
+    if report.run.command != "slot":
+        lines += _verdict(verdict_of(report, records))
     for table in tables_of(report):
         lines += _table(table)
     caveats = caveat_lines(report)

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import gc
+import os
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -29,18 +32,48 @@ def report_of(folder: RunFolder) -> RunReport:
 
     Raises RunProblem where a file of the run cannot be read.
     """
-    reading = folder.turns()
-    report = build_report(folder.info(), reading.records, warmup=folder.warmup().records, reading=reading)
-    return RunReport(folder.path, report, tuple(latest_records(reading.records)[0]))
+    with without_collection():
+        reading = folder.turns()
+        report = build_report(folder.info(), reading.records, warmup=folder.warmup().records, reading=reading)
+        return RunReport(folder.path, report, tuple(latest_records(reading.records)[0]))
 
 
-def write_report(run: RunReport, formats: Sequence[str], out: Path | None = None) -> list[Path]:
+def _html(run: RunReport, place: Path, embed_audio: bool) -> bytes:
+    """The page for a file in the folder `place`, from which its links lead to the run's recordings."""
+    from voicebench.export.html.page import export
+
+    try:
+        way = Path(os.path.relpath(run.folder, place)).as_posix()
+    except ValueError:  # on another drive: nothing relative leads there
+        way = "."
+    inside = run.folder if embed_audio else None
+    return export(run.report, run.records, embed_audio=inside, way_to_run="" if way == "." else f"{way}/")
+
+
+@contextmanager
+def without_collection() -> Iterator[None]:
+    """No search for cycles of objects within: a large run holds none, and looking costs seconds."""
+    collecting = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if collecting:
+            gc.enable()
+
+
+def write_report(
+    run: RunReport, formats: Sequence[str], out: Path | None = None, *, embed_audio: bool = False
+) -> list[Path]:
     """Write `report.<suffix>` in each of the formats, and return the files' paths.
 
     Into the run's folder, or into the folder `out`, which is made if it is not there. Where `out` has a
     suffix and one format is asked, it is the file itself. Each file is there whole or not at all, mode 0600.
+    With `embed_audio` the HTML file holds the kept recordings; else it links to them in the run's folder.
     Raises BadRequest for an unknown format or a place that fits none, RunProblem where it cannot be written.
     """
+    if embed_audio and "html" not in formats:
+        raise BadRequest("--embed-audio is for the format html, which is not asked.", "Add --format html.")
     made = [(name, *exporter(name)) for name in formats]
     single = out is not None and out.suffix != "" and not out.is_dir()
     if single and len(made) > 1:
@@ -53,8 +86,10 @@ def write_report(run: RunReport, formats: Sequence[str], out: Path | None = None
     except OSError as error:
         raise cannot_write(place, error) from error
     written = []
-    for _, function, suffix in made:
+    for name, function, suffix in made:
         target = out if single and out is not None else place / f"report.{suffix}"
-        write_atomically(target, function(run.report, run.records))
+        with without_collection():
+            content = _html(run, place, embed_audio) if name == "html" else function(run.report, run.records)
+        write_atomically(target, content)
         written.append(target)
     return written

@@ -9,7 +9,7 @@ from voicebench.analysis.slot_figures import RESIDUAL, RESIDUAL_STACK, SlotFigur
 from voicebench.analysis.statistics import Summary
 from voicebench.analysis.verdict import whole_percent
 from voicebench.export.html.look import Look, figure, line
-from voicebench.export.html.markup import Safe, join, tag
+from voicebench.export.html.markup import Safe, join, tag, user_text
 from voicebench.export.html.price_chart import usd_per_1000
 from voicebench.export.tables import EMPTY, number, others_cell
 from voicebench.turns.timeline import Stage
@@ -228,12 +228,29 @@ def stage_table(looks: Sequence[Look]) -> Safe:
     heads = tag(
         "tr", tag("th", "stage", scope="col"), *(tag("th", look.chip(), scope="col") for look in shown)
     )
-    table = tag("table", tag("thead", heads), tag("tbody", *rows), class_="plain")
+    work = dict.fromkeys(name for look in shown for name in look.entry.work)
+    beside = [tag("tr", tag("th", user_text(name, 40), scope="row"), *_work(shown, name)) for name in work]
+    if beside:
+        words = "Beside the stages, within their time: medians over all turns"
+        beside.insert(0, tag("tr", tag("td", words, colspan=len(shown) + 1, class_="mute")))
+    table = tag("table", tag("thead", heads), tag("tbody", *rows, *beside), class_="plain")
     return tag(
         "details",
-        tag("summary", "The same figures as a table: ms near p50 / near p95"),
+        tag("summary", "The same figures as a table: ms near p50 / near p95, and work beside the stages"),
         tag("div", table, class_="scroll", tabindex=0, role="region", aria_label="Stages as a table"),
     )
+
+
+def _work(looks: Sequence[Look], name: str) -> list[Safe]:
+    """The median of one kind of work in each mode: recognition, the detector, the whole reply, tools."""
+    cells = []
+    pointed = name.replace("~", "~0").replace("/", "~1")
+    for look in looks:
+        found = look.entry.work.get(name)
+        shown = EMPTY if found is None else number(found.p50, 1)
+        path = f"/modes/{look.place}/work_ms/{pointed}/p50"
+        cells.append(tag("td", EMPTY if found is None else figure(path, found.p50, shown)))
+    return cells
 
 
 def ledger_table(looks: Sequence[Look]) -> Safe:

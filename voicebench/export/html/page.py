@@ -10,12 +10,13 @@ from pathlib import Path
 
 from voicebench.analysis.report import Entry, Report
 from voicebench.analysis.verdict import verdict_of
-from voicebench.export.html.embedded import inliner
+from voicebench.export.html.embedded import addresser
 from voicebench.export.html.look import looks_of, patterns
 from voicebench.export.html.markup import Safe, raw, tag
 from voicebench.export.html.opening import opening
 from voicebench.export.html.sections import sections
-from voicebench.export.html.waterfalls import Inlined, recording_path, stage_names
+from voicebench.export.html.waterfalls import Addressed, recording_path, stage_names
+from voicebench.export.report_json import plain_report
 from voicebench.turns.durable import strict_json
 from voicebench.turns.records import TurnRecord
 
@@ -23,17 +24,19 @@ _IN_SCRIPT = {ord(one): f"\\u{ord(one):04x}" for one in "<>&\u2028\u2029"}
 """In JSON these stand only within strings, where an escape means the same."""
 
 
-def export(report: Report, records: Sequence[TurnRecord], *, embed_audio: Path | None = None) -> bytes:
+def export(
+    report: Report, records: Sequence[TurnRecord], *, embed_audio: Path | None = None, way_to_run: str = ""
+) -> bytes:
     """The report as one HTML file in UTF-8 that asks nothing of any network.
 
-    Recordings are links relative to the run folder; with `embed_audio`, the run folder itself, they are in
-    the file. One that cannot be read there stays a link.
+    Recordings are links relative to the run folder, which `way_to_run` (with a slash at its end) leads to
+    from the file's own place; with `embed_audio`, the run folder itself, they are in the file. One that
+    cannot be read there stays a link.
     """
-    inlined = None if embed_audio is None else inliner(embed_audio)
-    return page(report, records, inlined).encode()
+    return page(report, records, addresser(way_to_run, embed_audio)).encode()
 
 
-def page(report: Report, records: Sequence[TurnRecord], inlined: Inlined | None = None) -> str:
+def page(report: Report, records: Sequence[TurnRecord], address_of: Addressed) -> str:
     """The whole document."""
     looks = looks_of(report)
     verdict = verdict_of(report, records)
@@ -46,9 +49,8 @@ def page(report: Report, records: Sequence[TurnRecord], inlined: Inlined | None 
         patterns(),
         tag("a", "To the figures", href="#modes", class_="skip"),
         opening(report, looks, verdict),
-        tag("main", *sections(report, looks, verdict, groups, inlined)),
-        _data("report-json", report.to_dict()),
-        _data("verdict-json", verdict.to_dict()),
+        tag("main", *sections(report, looks, verdict, groups, address_of)),
+        _data("report-json", plain_report(report, records, verdict)),
         tag("script", raw(script)),
     )
     audible = any(recording_path(record) for record in records)

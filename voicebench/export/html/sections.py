@@ -17,7 +17,7 @@ from voicebench.export.html.price_chart import price_chart
 from voicebench.export.html.slot_chart import slot_chart, until_ms
 from voicebench.export.html.spread_chart import MOST_TICKS, spread_chart
 from voicebench.export.html.stage_chart import stage_chart
-from voicebench.export.html.waterfalls import Inlined, stage_key, turns_section
+from voicebench.export.html.waterfalls import Addressed, stage_key, turns_section
 from voicebench.turns.records import TurnRecord
 
 
@@ -26,7 +26,7 @@ def sections(
     looks: Sequence[Look],
     verdict: Verdict,
     groups: dict[Entry, list[TurnRecord]],
-    inlined: Inlined | None,
+    address_of: Addressed,
 ) -> list[Safe]:
     """The sections in reading order. A chart without any figure is left out."""
     latencies = {
@@ -65,7 +65,7 @@ def sections(
         made.append(_spread(report, spread, latencies, caveats(notes.SPREAD)))
     made.append(_price(report, price, verdict))
     if turns:
-        shown = turns_section(report, turns, inlined)
+        shown = turns_section(report, turns, address_of)
         made.append(
             _section(
                 "turns",

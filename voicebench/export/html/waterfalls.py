@@ -5,13 +5,13 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Sequence
 from pathlib import PurePosixPath
-from urllib.parse import quote
 
 from voicebench.analysis.ledger import counts, was_cut_off
 from voicebench.analysis.report import Report
 from voicebench.clock import NS_PER_MS
 from voicebench.export.html.look import Look
 from voicebench.export.html.markup import Safe, cut, join, raw, tag, text, user_text
+from voicebench.export.html.streams import streams_of
 from voicebench.turns.records import Outcome, TurnRecord
 from voicebench.turns.timeline import Mark, Stage
 
@@ -24,8 +24,8 @@ SEEN_LAG_MS = 5.0
 SPAN = 1000
 """Units across a turn's drawing."""
 
-Inlined = Callable[[str], str | None]
-"""From a recording's path in the run folder to a `data:` address; None where it cannot be read."""
+Addressed = Callable[[str], tuple[str, bool]]
+"""From a recording's path in the run folder to its address, and whether that holds the recording itself."""
 
 _RECORDING = re.compile(r"\.(flac|wav|ogg|opus|mp3)$", re.IGNORECASE)
 
@@ -72,7 +72,7 @@ def shares_of(sizes: Sequence[int], most: int) -> list[int]:
 def turns_section(
     report: Report,
     groups: Sequence[tuple[Look, Sequence[TurnRecord]]],
-    inlined: Inlined | None = None,
+    address_of: Addressed,
     most: int = MOST_TURNS,
 ) -> Safe:
     """The turns of every mode; the slowest of the first is open."""
@@ -87,7 +87,7 @@ def turns_section(
         for record in shown:
             first = not opened and record.stages_ms is not None
             opened = opened or first
-            rows.append(_turn(report, record, span, inlined, first))
+            rows.append(_turn(report, record, span, address_of, first))
         told = "One turn." if len(shown) == 1 else f"{len(shown)} turns, slowest first."
         if len(shown) < len(records):
             told = f"A sample of {len(shown)} of {len(records)} turns, evenly by rank, slowest first."
@@ -110,7 +110,7 @@ def _folded(rows: Sequence[Safe]) -> Safe | None:
     return tag("details", tag("summary", f"The other {len(rows)} turns"), *rows, class_="more")
 
 
-def _turn(report: Report, record: TurnRecord, span: float, inlined: Inlined | None, opened: bool) -> Safe:
+def _turn(report: Report, record: TurnRecord, span: float, address_of: Addressed, opened: bool) -> Safe:
     summary = tag(
         "summary",
         tag("span", user_text(record.sample, 60), f" · {record.repeat + 1}", class_="who"),
@@ -118,7 +118,7 @@ def _turn(report: Report, record: TurnRecord, span: float, inlined: Inlined | No
         _latency(report, record),
         class_=None if record.stages_ms is not None else "bare",
     )
-    return tag("details", summary, _body(record, inlined), name="turn", open=opened)
+    return tag("details", summary, _body(record, address_of), name="turn", open=opened)
 
 
 def _latency(report: Report, record: TurnRecord) -> Safe:
@@ -158,13 +158,14 @@ def _stages(report: Report, record: TurnRecord, span: float) -> Safe:
     return tag("span", drawn, tag("span", raw("\n".join(names)), class_="names"), class_="fall")
 
 
-def _body(record: TurnRecord, inlined: Inlined | None) -> Safe:
+def _body(record: TurnRecord, address_of: Addressed) -> Safe:
     return tag(
         "div",
         tag("p", tag("b", "Heard "), _heard(record)),
         tag("p", tag("b", "Replied "), _replied(record)),
         tag("p", tag("b", "Beside "), _beside(record)),
-        _recording(record, inlined),
+        streams_of(record),
+        _recording(record, address_of),
         class_="said",
     )
 
@@ -228,16 +229,15 @@ def recording_path(record: TurnRecord) -> str | None:
     return ("\0" not in record.audio and str(path)) or None
 
 
-def _recording(record: TurnRecord, inlined: Inlined | None) -> Safe | None:
+def _recording(record: TurnRecord, address_of: Addressed) -> Safe | None:
     path = recording_path(record)
     if path is None:
         return None
-    source = inlined(path) if inlined is not None else None
-    address = source or quote(path)
+    address, whole = address_of(path)
     return tag(
         "p",
         tag("audio", controls=True, preload="none", src=address, aria_label="Recording, the person left"),
-        None if source else tag("a", "Recording (the person left, the agent right)", href=address),
+        None if whole else tag("a", "Recording (the person left, the agent right)", href=address),
         class_="listen",
     )
 
