@@ -14,7 +14,7 @@ from voicebench.plan.config import Config, validated
 from voicebench.plan.modes import Mode, with_members
 from voicebench.plan.registry import Plugin
 from voicebench.stages.clauses import aggregator
-from voicebench.stages.early import early_hook
+from voicebench.stages.early import ask_early, early_hook
 from voicebench.stages.llm import Tap
 from voicebench.stages.retries import Retry
 from voicebench.stages.shared import Shared, WorkLog
@@ -139,6 +139,7 @@ def build(
         tts._text_aggregator = early
     llm = llm_stage.plugin.build(mode, llm_stage.settings, config.conversation, shared, tap)
     strategies = specs.turn.plugin.build(specs.turn.settings, config.vad, work)
+    ask_early(config.early, mode, config.clause, asr, llm, tts, strategies, tap, work)
     rate = getattr(tts, "native_rate", DEFAULT_RATE)
 
     source, sink = transports(rate) if transports is not None else (FileSource(), PlaySink(rate))

@@ -90,11 +90,14 @@ def _give_streams(found: list[Attempt], events: Sequence[Event], streams: Sequen
 
     The context is the last one pushed before the request. Its end of turn is the next one, unless the person
     began to speak in between; a context pushed after the end (a tool's result) belongs to the one before.
-    A request that follows another one replaced it, unless that one had called a tool.
+    A request that follows another one replaced it, unless that one had called a tool. One that was revoked
+    before its turn ended belongs to none.
     """
     contexts = [event.at_ns for event in events if event.kind is Kind.CONTEXT]
     starts = [event.at_ns for event in events if event.kind is Kind.TURN_START]
     for stream in streams:
+        if stream.revoked:
+            continue
         before = [at for at in contexts if at <= stream.request_ns]
         pushed = before[-1] if before else stream.request_ns
         following = next((attempt for attempt in found if attempt.turn_end_ns >= pushed), None)
@@ -108,11 +111,17 @@ def _give_streams(found: list[Attempt], events: Sequence[Event], streams: Sequen
 
 
 def _give_transcripts(found: list[Attempt], events: Sequence[Event]) -> None:
-    """The last transcript that an attempt's request holds; without a request the last one before its end."""
+    """The last transcript that an attempt's request holds; without a request the last one before its end.
+
+    A request made ahead holds an early transcript: the one that confirmed it came before the turn's end.
+    """
     transcripts = [event.at_ns for event in events if event.kind is Kind.TRANSCRIPT]
     after = 0
     for attempt in found:
-        until = attempt.streams[0].request_ns if attempt.streams else attempt.turn_end_ns
+        first = attempt.streams[0] if attempt.streams else None
+        until = attempt.turn_end_ns if first is None else first.request_ns
+        if first is not None and first.speculative:
+            until = max(until, attempt.turn_end_ns)
         own = [at for at in transcripts if after < at <= until]
         attempt.transcript_ns = own[-1] if own else None
         after = max(attempt.turn_end_ns, until)

@@ -7,16 +7,24 @@ from typing import Any
 
 from voicebench.clock import NS_PER_MS, ms
 from voicebench.pipeline import marks
+from voicebench.pipeline.ahead import note_prefetch, speculation_fields, speculation_ms
 from voicebench.pipeline.contamination import limited
-from voicebench.pipeline.marks import Answer
+from voicebench.pipeline.marks import Answer, Attempt
 from voicebench.pipeline.observer import Kind
 from voicebench.pipeline.session import Heard
 from voicebench.pipeline.tool_fields import request_fields, tool_fields, tool_work_ms
 from voicebench.plan.modes import Mode
+from voicebench.stages.prefetch import NOTE as PREFETCHED
 from voicebench.turns.quality import answers_correctly, word_errors
 from voicebench.turns.records import EXCLUDING_FLAGS, Flag, Outcome, TurnRecord, stages_as_ms
 from voicebench.turns.stream import StreamLog
-from voicebench.turns.stream_fields import stream_caveats, stream_fields, stream_flags, stream_work_ms
+from voicebench.turns.stream_fields import (
+    stream_caveats,
+    stream_fields,
+    stream_flags,
+    stream_work_ms,
+    total_usd,
+)
 from voicebench.turns.timeline import Anchor, Mark, Timeline
 
 LATE_CHUNK_NS = 30 * NS_PER_MS
@@ -68,6 +76,7 @@ def record(facts: TurnFacts, heard: Heard) -> TurnRecord:
     """The record of a turn that was run."""
     found = heard.attempts()
     answer = marks.answer(found, heard.speech_end_ns)
+    note_prefetch(answer, heard.notes.get(PREFETCHED))
     outcome, reason = judge_outcome(facts, heard, answer)
     timeline = Timeline(answer.marks)
     attempt = answer.attempt
@@ -75,6 +84,7 @@ def record(facts: TurnFacts, heard: Heard) -> TurnRecord:
     transcript = " ".join(e.text.strip() for e in heard.events if e.kind is Kind.TRANSCRIPT and e.text)
     reply = stream.text if stream and stream.deltas else None
     told, estimated = _stream_fields(facts.mode, answer, heard, timeline)
+    told |= _ahead_fields(facts.mode, heard, found, told)
     v2v = timeline.voice_to_voice_ns
     completed = outcome is Outcome.COMPLETED
     return TurnRecord(
@@ -85,7 +95,7 @@ def record(facts: TurnFacts, heard: Heard) -> TurnRecord:
         marks_ns=timeline.relative(),
         stages_ms=stages_as_ms(timeline) if completed else None,
         voice_to_voice_ms=None if v2v is None else ms(v2v),
-        work_ms=_work(heard, stream),
+        work_ms=_work(heard, stream, found),
         transcript=transcript or None,
         reply=reply,
         first_clause=attempt.requests[0].text if attempt and attempt.requests else None,
@@ -180,8 +190,19 @@ def _from_slot(timeline: Timeline, at: int | None) -> int | None:
     return None if at is None or start is None else max(0, at - start)
 
 
-def _work(heard: Heard, stream: StreamLog | None) -> dict[str, float]:
+def _ahead_fields(mode: Mode, heard: Heard, found: list[Attempt], told: dict[str, Any]) -> dict[str, Any]:
+    """What was asked ahead of the turn's end, and the turn's price with what was in vain."""
+    fields = speculation_fields(mode, heard.streams, found)
+    if fields.get("wasted_requests") and mode.price is not None:
+        fields["usd"] = total_usd([fields["wasted_usd"], *([told["usd"]] if "usd" in told else [])])
+    return fields
+
+
+def _work(heard: Heard, stream: StreamLog | None, found: list[Attempt]) -> dict[str, float]:
     spent: dict[str, float] = {}
+    ahead = speculation_ms(heard.streams, found)
+    if ahead is not None:
+        spent["llm_speculative"] = ahead
     for item in heard.work:
         spent[item.name] = spent.get(item.name, 0.0) + ms(item.end_ns - item.start_ns)
     if stream is not None:

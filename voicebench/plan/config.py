@@ -60,7 +60,16 @@ class Early(Settings):
     stop. Needs an ASR that works on whole segments on this machine (`whisper`)."""
     warm_llm: bool = False
     """The early transcript is read into the local model's prompt cache. Nothing is generated, and no paid
-    model is asked."""
+    model is asked. Without effect where the model is asked ahead."""
+    speculate_llm: bool = False
+    """A local model is asked on the early transcript, and its reply held until the turn has ended; dropped
+    where the person goes on or the transcript turns out another. Each record counts what was in vain."""
+    speculate_paid: bool = False
+    """Models that cost, and the emulated ones that stand for such, are asked ahead as well: what is in vain
+    is paid. Needs `speculate_llm`."""
+    prefetch_tts: bool = False
+    """The first clause of a held reply goes to speech synthesis at once. Needs `speculate_llm`, and a voice
+    on this machine (`piper`)."""
 
 
 class Conversation(Settings):

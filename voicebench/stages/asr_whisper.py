@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator, Callable
-from dataclasses import dataclass
+from collections.abc import AsyncGenerator
 from typing import Any, Literal
 
 from pydantic import Field
@@ -14,6 +13,7 @@ from voicebench.errors import ModelFileProblem
 from voicebench.models.resolve import resolve_whisper
 from voicebench.plan.config import Settings
 from voicebench.plan.registry import Needs, Plugin
+from voicebench.stages.early_transcript import EarlyTranscript, EarlyTranscription
 from voicebench.stages.quiet import hush_pipecat
 from voicebench.stages.shared import Shared, WorkLog
 from voicebench.stages.whisper_window import RATE, decode, window_for
@@ -81,31 +81,21 @@ def load(settings: WhisperSettings, offline: bool) -> Any:
         ) from error
 
 
-@dataclass
-class EarlyTranscript:
-    """A transcription begun before the turn's end; `dropped` when the person went on speaking."""
-
-    task: asyncio.Task[str] | None = None
-    dropped: bool = False
-
-
 def _service_class() -> Any:
     """The subclass, made when pipecat may be imported."""
     hush_pipecat()
     import numpy as np
-    from pipecat.frames.frames import Frame, StartFrame, TranscriptionFrame
+    from pipecat.frames.frames import Frame, TranscriptionFrame
     from pipecat.services.whisper.stt import WhisperSTTService
     from pipecat.utils.time import time_now_iso8601
 
-    class SharedWhisper(WhisperSTTService):
+    class SharedWhisper(EarlyTranscription, WhisperSTTService):
         """Transcribes whole segments on a model that is loaded once."""
 
         def __init__(self, model: Any, settings: WhisperSettings, work: WorkLog) -> None:
             self._shared_model = model
             self._options = settings
             self._work = work
-            self._early: EarlyTranscript | None = None
-            self.on_early_text: Callable[[str], None] = lambda text: None
             super().__init__(
                 trailing_silence_secs=settings.trailing_silence_secs,
                 ttfs_p99_latency=1.0,
@@ -119,35 +109,8 @@ def _service_class() -> Any:
         def _load(self) -> None:
             self._model = self._shared_model
 
-        async def start(self, frame: StartFrame) -> None:
-            self._running_loop = asyncio.get_running_loop()
-            await super().start(frame)
-
-        def silence(self) -> None:
-            """The person may have finished: begin to transcribe. May be called from any thread."""
-            self._running_loop.call_soon_threadsafe(self._begin_early)
-
-        def speech(self) -> None:
-            """The person goes on: what was begun is dropped. May be called from any thread."""
-            self._running_loop.call_soon_threadsafe(self._drop_early)
-
-        def _begin_early(self) -> None:
-            self._drop_early()
-            early = EarlyTranscript()
-            audio = bytes(self._audio_buffer) + self._trailing_silence()
-            early.task = self.create_task(self._transcribe_early(audio, early), "early-transcript")
-            self._early = early
-
-        def _drop_early(self) -> None:
-            if self._early is not None:
-                self._early.dropped = True
-                self._early = None
-
-        async def _transcribe_early(self, audio: bytes, early: EarlyTranscript) -> str:
-            text = await asyncio.to_thread(self._transcribe, audio, early)
-            if text and not early.dropped:
-                self.on_early_text(text)
-            return text
+        async def transcribe_early(self, audio: bytes, early: EarlyTranscript) -> str:
+            return await asyncio.to_thread(self._transcribe, audio, early)
 
         def _transcribe(self, audio: bytes, early: EarlyTranscript | None = None) -> str:
             """Decode one segment; blocks, so it runs in a thread."""
@@ -194,9 +157,9 @@ def _service_class() -> Any:
             return decoded.text if decoded.no_speech_prob < self._options.no_speech_prob else ""
 
         async def run_stt(self, audio: bytes) -> AsyncGenerator[Frame, None]:
-            early, self._early = self._early, None
-            if early is not None and early.task is not None:
-                text = await early.task
+            early = self.taken_early()
+            if early is not None:
+                text = await early
             else:
                 text = await asyncio.to_thread(self._transcribe, audio)
             if text:

@@ -1,4 +1,4 @@
-"""Early work: transcription and the reading of the prompt begin at the first silence, and can be revoked."""
+"""Early work: transcription, language model and voice begin at the first silence, and can be revoked."""
 
 from __future__ import annotations
 
@@ -7,9 +7,47 @@ from typing import Any
 
 from voicebench.clock import now_ns
 from voicebench.errors import BadRequest
-from voicebench.plan.config import Early
+from voicebench.plan.config import Clause, Early
+from voicebench.plan.modes import Mode
+from voicebench.stages.held_reply import HeldReply
+from voicebench.stages.llm import Tap
+from voicebench.stages.prefetch import Prefetch
 from voicebench.stages.shared import WorkLog
+from voicebench.stages.turn_ahead import ask_ahead
 from voicebench.stages.vad import SilenceHook
+
+
+def asks_ahead(early: Early, mode: Mode) -> bool:
+    """Is this mode's model asked on the early transcript, before the turn has ended?
+
+    Only where both are wanted; a mode that costs, or stands for such a one, only where that is wanted too.
+    Modes made of several are never.
+    """
+    if early.transcribe_after_ms is None or not early.speculate_llm or mode.members:
+        return False
+    return mode.kind == "local" or early.speculate_paid
+
+
+def ask_early(
+    early: Early,
+    mode: Mode,
+    clause: Clause,
+    asr: Any,
+    llm: Any,
+    tts: Any,
+    strategies: Any,
+    tap: Tap,
+    work: WorkLog,
+) -> None:
+    """Let the model, and where wanted the voice, begin on the early transcript; else change nothing.
+
+    Raises BadRequest where the voice is none that can be thrown away.
+    """
+    if not asks_ahead(early, mode):
+        return
+    asr.announces = True
+    ask_ahead(strategies)
+    HeldReply(llm, tap, clause, Prefetch(tts, work) if early.prefetch_tts else None)
 
 
 def early_hook(early: Early, asr: Any, llm: Any, work: WorkLog) -> SilenceHook | None:
@@ -24,7 +62,7 @@ def early_hook(early: Early, asr: Any, llm: Any, work: WorkLog) -> SilenceHook |
             f"early.transcribe_after_ms: {type(asr).__name__} cannot begin what may be dropped again.",
             "Use asr kind whisper, or leave the key out.",
         )
-    if early.warm_llm and hasattr(llm, "warm"):
+    if early.warm_llm and hasattr(llm, "warm") and not getattr(asr, "announces", False):
         asr.on_early_text = _Warming(llm, work).begin
     return SilenceHook(early.transcribe_after_ms, asr.silence, asr.speech)
 

@@ -45,6 +45,7 @@ def tapped(service_class: type[Any], tap: Tap, model: str, caveat: str | None = 
                 log.caveats.append(caveat)
             self._log = log
             tap.streams.append(log)
+            tap.on_begin(log)
             tap.on_change()
             try:
                 await super().process_frame(frame, direction)

@@ -46,6 +46,8 @@ class Tap:
         self.retry = Retry()
         self.on_change: Callable[[], None] = lambda: None
         """Called when a stream begins, gets its first text, or ends."""
+        self.on_begin: Callable[[StreamLog], None] = lambda log: None
+        """Called with each new log before its request is made."""
 
     def take(self) -> list[StreamLog]:
         """All streams since the last call."""
@@ -118,6 +120,7 @@ class Tap:
         log = StreamLog(request_ns=now_ns(), asked=asked, model=model)
         log.attempts.append(AttemptLog(log.request_ns))
         self.streams.append(log)
+        self.on_begin(log)
         self.on_change()
         return log
 

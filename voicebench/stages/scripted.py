@@ -15,6 +15,7 @@ from voicebench.clock import NS_PER_MS, NS_PER_S, now_ns
 from voicebench.plan.config import Conversation, Settings
 from voicebench.plan.modes import Mode
 from voicebench.plan.registry import Plugin
+from voicebench.stages.early_transcript import EarlyTranscript, EarlyTranscription
 from voicebench.stages.frame_tap import tapped
 from voicebench.stages.llm import Tap
 from voicebench.stages.quiet import hush_pipecat
@@ -28,6 +29,11 @@ class AsrScript(Settings):
 
     text: str = "What is the capital of France?"
     delay_ms: float = Field(120.0, ge=0)
+    early_text: str | None = None
+    """What an early transcription hears, `text` where it is None."""
+    early_delay_ms: float | None = Field(None, ge=0)
+    """How long an early transcription takes, `delay_ms` where it is None. One that says something else than
+    `text` is not kept at the stop: the segment is transcribed anew."""
     own_turns: bool = False
     """Does it propose the turn's start and end itself, as some hosted services do?"""
     fault: Fault = "none"
@@ -81,11 +87,22 @@ def build_asr(settings: AsrScript, shared: Shared, work: WorkLog) -> Any:
     from pipecat.services.stt_service import SegmentedSTTService
     from pipecat.utils.time import time_now_iso8601
 
-    class ScriptedAsr(SegmentedSTTService):
+    class ScriptedAsr(EarlyTranscription, SegmentedSTTService):
         """Says the same for every segment."""
+
+        async def transcribe_early(self, audio: bytes, early: EarlyTranscript) -> str:
+            start = now_ns()
+            delay = settings.delay_ms if settings.early_delay_ms is None else settings.early_delay_ms
+            await until(start + round(delay * NS_PER_MS))
+            work.add("asr_wasted" if early.dropped else "asr", start)
+            return settings.text if settings.early_text is None else settings.early_text
 
         async def run_stt(self, audio: bytes) -> AsyncGenerator[Frame, None]:
             start = now_ns()
+            early = self.taken_early()
+            if early is not None and await early == settings.text:
+                yield TranscriptionFrame(settings.text, self._user_id, time_now_iso8601())
+                return
             if settings.own_turns:
                 await self.broadcast_frame(ProposedUserStartedSpeakingFrame)
             if await _misbehave(settings.fault, "ASR"):
@@ -168,6 +185,7 @@ def build_tts(settings: ToneScript, shared: Shared, work: WorkLog) -> Any:
         """Speaks 440 Hz, so many seconds a word."""
 
         native_rate = rate
+        prefetchable = True
 
         async def run_tts(self, text: str, context_id: str) -> AsyncGenerator[Frame | None, None]:
             start = now_ns()

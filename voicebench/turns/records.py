@@ -217,6 +217,26 @@ class TurnRecord(Frozen):
     language: str | None = None
     language_probability: float | None = None
     usd: float | None = None
+    """What the turn's requests cost, those in vain included."""
+    speculative_requests: int = 0
+    """Requests made ahead of the turn's end, on an early transcript."""
+    wasted_requests: int = 0
+    """Those of them that were dropped: the person went on, or had said something else."""
+    wasted_tokens: float | None = None
+    """Tokens that the wasted ones had produced, by the provider's count or the text that had come; None: none
+    was wasted."""
+    wasted_usd: float | None = None
+    """What they cost; None: none was wasted, or the price or the counts are not known."""
+    session: int | None = None
+    """Which of the run's sessions ran it, from 0; None: the run has one."""
+    queue_ms: float | None = None
+    """From the instant at which the run's schedule wanted the turn begun to the one at which it was; None: the
+    run has no schedule."""
+    service_ms: float | None = None
+    """Its own latency, without that wait: V2V; of a request without audio, from the request to the reply's end.
+    None without a schedule, and where the turn has none."""
+    from_schedule_ms: float | None = None
+    """The latency from the schedule: `queue_ms` + `service_ms`. None where either is."""
     lag_ms: float | None = None
     """The longest delay of the event loop during the turn."""
     cpu_busy: float | None = None

@@ -73,6 +73,10 @@ class StreamLog:
     """By which rule that one was taken."""
     members: list[MemberLog] = field(default_factory=list)
     """All streams of a set of candidates, the chosen one among them."""
+    speculative: bool = False
+    """Was it made ahead of the turn's end, on an early transcript?"""
+    revoked: bool = False
+    """Was it dropped, as the person went on speaking or had said something else?"""
     server_ms: dict[str, float] = field(default_factory=dict)
     """What the provider says of its own time, by name: queue, prompt, completion, total."""
 
