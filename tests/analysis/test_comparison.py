@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 
 from tests.analysis.made_pairs import latencies, side, turns
+from tests.analysis.made_run import run_info
 from tests.turns.made import made
 from voicebench.analysis.comparison import Verdict, compare
+from voicebench.analysis.report import build_report
 from voicebench.errors import BadRequest
 from voicebench.turns.durable import parse_strict_json, strict_json
+from voicebench.turns.run_folder import RunInfo
 
 
 def shifted(shift_ms: float, samples: int = 60, repeats: int = 1) -> tuple[list[float], list[float]]:
@@ -188,3 +193,16 @@ def test_the_plain_form_is_strict_json() -> None:
     assert list(entry["stages_ms"]) == [
         "endpointing", "asr", "turn", "dispatch", "llm_ttfat", "clause", "tts", "playout",
     ]  # fmt: skip
+
+
+def test_runs_at_different_paces_are_not_compared() -> None:
+    """A run whose recordings were sped up is compared with its like only; its report says so."""
+    a, b = (turns(values) for values in shifted(0))
+    sped_up: dict[str, Any] = {"config": {"pace": "tail"}}
+    with pytest.raises(BadRequest, match="different paces"):
+        compare(side(a), side(b, "run-b", **sped_up))
+    told = compare(side(a, **sped_up), side(b, "run-b", **sped_up))
+    assert told.modes
+    for facts, expected in ((sped_up, True), ({}, False)):
+        report = build_report(RunInfo.model_validate(run_info(a, **facts)), a)
+        assert ("tail_pace" in {caveat.code for caveat in report.caveats}) is expected
