@@ -105,6 +105,21 @@ def test_other_plain_names_are_left_to_the_library() -> None:
     assert piper.download_folder == cache_root() / "piper"
 
 
+def test_a_whisper_model_may_be_called_as_on_its_hub(folder: Path) -> None:
+    """`owner/name` is left to the library unless a folder is called so; a voice has no such names."""
+    found = resolve_whisper("someone/whisper-small.en-ct2")
+    assert (found.origin, found.library_name) == (Origin.LIBRARY, "someone/whisper-small.en-ct2")
+    (folder / "someone").mkdir()
+    own = _whisper_folder(folder / "someone" / "whisper-small.en-ct2")
+    assert resolve_whisper("someone/whisper-small.en-ct2").folder == own
+    for name in ("someone/voice", "someone/../voice", "./someone/voice", "a/b/c"):
+        with pytest.raises(BadRequest):
+            resolve_piper(name)
+    for path in ("no-such/model.bin", "a/b/c", "../a", "~a/b", "a/.b"):
+        with pytest.raises(BadRequest):
+            resolve_whisper(path)
+
+
 def test_an_unknown_language_model_is_refused() -> None:
     """llama.cpp has no names of its own, so an unknown one is told with the known ones."""
     with pytest.raises(BadRequest, match=r"(?s)gpt-99.*smollm2-135m-instruct"):

@@ -6,7 +6,8 @@ A name is read in this order:
    name in the working folder is meant by `./NAME`);
 2. a path (with a separator, or ending in .onnx or .gguf) must exist;
 3. a file or folder of that name in the working folder is taken;
-4. any other plain name is left to the library (Whisper, Piper), which knows models of its own.
+4. any other plain name is left to the library (Whisper, Piper), which knows models of its own; for Whisper
+   also `owner/name`, as models are called on a hub.
 
 Nothing is fetched, opened or written here.
 """
@@ -19,7 +20,7 @@ from pathlib import Path
 
 from voicebench.errors import BadRequest, ModelFileProblem
 from voicebench.models.catalogue import Catalogue, CatalogueModel, ModelKind, load_catalogue
-from voicebench.models.names import is_plain_name, looks_like_path, printable
+from voicebench.models.names import is_hub_name, is_plain_name, looks_like_path, printable
 from voicebench.models.places import folder_of, library_folder
 
 
@@ -74,14 +75,15 @@ class LlmSource:
 
 
 def resolve_whisper(name_or_path: str, *, catalogue: Catalogue | None = None) -> WhisperSource:
-    """A catalogue name, a CTranslate2 folder (or the model.bin in it), or a name that faster-whisper knows.
+    """A catalogue name, a CTranslate2 folder (or the model.bin in it), or a name that faster-whisper knows or
+    finds on its hub (`owner/name`; a folder of that name here goes first).
 
     BadRequest for a path that does not exist or a name that is none; ModelFileProblem for a folder without
     model.bin.
     """
     if model := _from_catalogue(name_or_path, ModelKind.ASR, catalogue):
         return WhisperSource(name_or_path, Origin.CATALOGUE, folder_of(model), model.id)
-    path = _existing(name_or_path)
+    path = _existing(name_or_path, hub=True)
     if path is None:
         return WhisperSource(name_or_path, Origin.LIBRARY, library_name=name_or_path)
     folder = path.parent if path.name == "model.bin" and path.is_file() else path
@@ -150,8 +152,11 @@ def _from_catalogue(name: str, kind: ModelKind, catalogue: Catalogue | None) -> 
     return model
 
 
-def _existing(name: str) -> Path | None:
-    """The file or folder that `name` means, as an absolute path; None for a name that a library may know."""
+def _existing(name: str, *, hub: bool = False) -> Path | None:
+    """The file or folder that `name` means, as an absolute path; None for a name that a library may know.
+
+    `hub`: `owner/name` may be one.
+    """
     shown = printable(name)
     if shown != name or not name.strip():
         raise BadRequest(f"'{shown}' is neither a model's name nor a path.")
@@ -161,6 +166,8 @@ def _existing(name: str) -> Path | None:
             return path
     except (OSError, RuntimeError, ValueError) as error:  # no permission, too long, an unknown ~user
         raise BadRequest(f"The model '{shown}' cannot be looked up: {error}.") from error
+    if hub and is_hub_name(name):
+        return None
     if looks_like_path(name):
         raise BadRequest(
             f"The model '{shown}' is given as a path, but there is no file or folder {printable(str(path))}.",

@@ -23,7 +23,8 @@ class WhisperSettings(Settings):
     """faster-whisper's options that matter for latency."""
 
     model: str = "tiny.en"
-    """A catalogue name, a folder with a CTranslate2 model, or a name for the library's own download."""
+    """A catalogue name, a folder with a CTranslate2 model, or a name for the library's own download: one like
+    `large-v3`, or `owner/name` on its hub."""
     language: str | None = "en"
     """None lets a multilingual model detect it; the record keeps what was detected."""
     device: Literal["auto", "cpu", "cuda"] = "cpu"
@@ -75,6 +76,11 @@ def load(settings: WhisperSettings, offline: bool) -> Any:
             local_files_only=offline or source.folder is not None,
         )
     except Exception as error:
+        if offline and source.folder is None:
+            raise ModelFileProblem(
+                f"The Whisper model {settings.model!r} was not downloaded before, and the run is offline.",
+                "Run once without --offline, or name a folder that holds the model.",
+            ) from error
         raise ModelFileProblem(
             f"The Whisper model {settings.model!r} cannot be loaded: {' '.join(str(error).split())[:300]}",
             "Check its name, and the network where it must be downloaded; or name a folder that holds it.",
