@@ -8,7 +8,7 @@ import pytest
 
 from voicebench.audio.manifest import Sample
 from voicebench.errors import MissingKey
-from voicebench.plan.config import load_config
+from voicebench.plan.config import PACKAGED_CONFIG, load_config
 from voicebench.runner import make_plan
 
 FOLDER = Path(__file__).parents[1] / "configs"
@@ -35,6 +35,13 @@ def test_each_example_is_a_plan_or_names_the_key_it_needs(path: Path) -> None:
     else:
         plan = make_plan(config, [SAMPLE], where=path.name, variables={})
         assert [turn.mode for turn in plan.turns] == list(config.modes)
+
+
+def test_the_installed_default_is_that_of_the_checkout() -> None:
+    """Outside a checkout the same tuned stack runs: the two files are the same to the byte."""
+    assert PACKAGED_CONFIG.read_bytes() == (FOLDER / "default.yaml").read_bytes(), (
+        "copy configs/default.yaml to voicebench/plan/default.yaml"
+    )
 
 
 def test_every_plug_point_has_an_example() -> None:

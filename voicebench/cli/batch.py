@@ -22,7 +22,7 @@ def batch(
         typer.Argument(metavar="[FILE|FOLDER]...", help="Audio to speak; none: audio_samples/."),
     ] = None,
     config: Annotated[
-        Path | None, typer.Option("--config", help="A YAML file; without it configs/default.yaml.")
+        Path | None, typer.Option("--config", help="A YAML file; without it configs/default.yaml, else the installed one.")
     ] = None,
     mode: Annotated[
         list[str] | None, typer.Option("--mode", help="A mode's id, instead of the config's; repeatable.")
@@ -70,6 +70,8 @@ def batch(
         settings, where, audio, limit = _resumed(resume)
     else:
         settings, where = chosen_config(config)
+        if not quiet:
+            typer.echo(f"Configuration: {where}", err=True)
         changes = {"modes": tuple(mode) if mode else None, "repeats": repeats, "seed": seed, "pace": pace}
         settings = changed_settings(
             settings, {name: value for name, value in changes.items() if value is not None}
@@ -147,14 +149,15 @@ def _resumed(folder: Path) -> tuple[Config, str, list[Path], int | None]:
 
 
 def chosen_config(path: Path | None) -> tuple[Config, str]:
-    """The configuration and what to call it in messages."""
-    from voicebench.plan.config import Config, load_config
+    """The configuration and what to call it: the file that is named, else configs/default.yaml here, else the
+    copy of that file that voicebench is installed with."""
+    from voicebench.plan.config import PACKAGED_CONFIG, load_config
 
     if path is not None:
         return load_config(path), str(path)
     if DEFAULT_CONFIG.is_file():
         return load_config(DEFAULT_CONFIG), str(DEFAULT_CONFIG)
-    return Config(), "the built-in configuration"
+    return load_config(PACKAGED_CONFIG), f"the installed default, {PACKAGED_CONFIG}"
 
 
 def changed_settings(settings: Config, changes: dict[str, object]) -> Config:

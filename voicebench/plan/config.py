@@ -22,6 +22,9 @@ Model = TypeVar("Model", bound=BaseModel)
 Hear = Literal["onset", "clause", "reply", "made"]
 Pace = Literal["real", "tail"]
 
+PACKAGED_CONFIG = Path(__file__).with_name("default.yaml")
+"""configs/default.yaml as it is installed, for use outside a checkout."""
+
 SYSTEM_PROMPT = (
     "You are a helpful voice assistant. Answer in one short spoken sentence, with the answer first. "
     "No lists, no markdown, no emoji."
