@@ -22,7 +22,7 @@ def batch(
         typer.Argument(metavar="[FILE|FOLDER]...", help="Audio to speak; none: audio_samples/."),
     ] = None,
     config: Annotated[
-        Path | None, typer.Option("--config", help="A YAML file; else configs/default.yaml, or the installed copy.")
+        Path | None, typer.Option("--config", help="A YAML file; else configs/default.yaml, here or installed.")
     ] = None,
     mode: Annotated[
         list[str] | None, typer.Option("--mode", help="A mode's id, instead of the config's; repeatable.")
