@@ -86,7 +86,7 @@ def test_the_ablation_shows_what_a_setting_is_worth() -> None:
     table = ablation([*rows("voicebench", 600), *rows("x", 750)], ["voicebench", "x"])
     head, rule, ours_line, x_line = table.splitlines()
     assert len({line.count("|") for line in (head, rule, ours_line, x_line)}) == 1
-    assert "(none)" in ours_line
+    assert "nothing" in ours_line
     assert "| – |" in ours_line
     assert "+150 ms (" in x_line
 

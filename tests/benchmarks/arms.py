@@ -66,7 +66,7 @@ def ours() -> Config:
 
 OFF: dict[str, dict[str, Any]] = {
     "short window": {"asr": {"window": "full", "beam_size": 1}},
-    "short window, beam 5": {"asr": {"window": "full", "beam_size": 5}},
+    "short window (beam 5)": {"asr": {"window": "full", "beam_size": 5}},
     "early transcription": {"early": {"transcribe_after_ms": None, "warm_llm": False}},
     "prompt warming": {"early": {"warm_llm": False}},
     "first clause": {"clause": {"rule": "sentence"}},
@@ -75,24 +75,38 @@ OFF: dict[str, dict[str, Any]] = {
     "tts on 2 threads (1)": {"tts": {"threads": 1}},
     "vad only (Smart Turn)": {"turn": {"kind": "smart_turn", "silence_secs": 3.0}},
 }
-"""What is changed, one setting at a time, from voicebench's stack. All of early work is off with the early
-transcript that it begins with; whatever else `early` can do is taken up by `off_arms`."""
+"""What is changed, one setting at a time, from voicebench's stack. With early transcription all goes that is
+begun on it."""
+
+AHEAD = ("speculate_llm", "prefetch_tts")
+"""The further steps of early work, each resting on the one before: a model asked ahead, its clause spoken
+ahead."""
+
+
+def changes() -> dict[str, dict[str, Any]]:
+    """By the arm's name, what is changed from voicebench's stack: each setting off, and those that it has off
+    by itself on."""
+    early = ours().early.model_dump()
+    on = [key for key in AHEAD if early[key]]
+    found = dict(OFF)
+    for place, key in enumerate(AHEAD):
+        if key in on:
+            found[key] = {"early": dict.fromkeys(AHEAD[place:], False)}
+        else:
+            steps = AHEAD[: place + 1]
+            found[f"with {' and '.join(steps)}"] = {"early": dict.fromkeys(steps, True)}
+    return found
 
 
 def off_arms() -> list[str]:
-    """The arms with one setting off: those above, and one for each further kind of early work that is on."""
-    early = ours().early.model_dump()
-    known = {key for change in OFF.values() for key in change.get("early", {})}
-    return [*OFF, *(name for name, value in early.items() if value is True and name not in known)]
+    """The names of the arms with one setting changed."""
+    return list(changes())
 
 
 def without(name: str) -> Config:
-    """Our stack with one setting off. Raises KeyError where there is none of that name."""
+    """Our stack with one setting changed. Raises KeyError where there is no arm of that name."""
     raw = ours().model_dump()
-    change = OFF[name] if name in OFF else {"early": {name: False}} if name in raw["early"] else None
-    if change is None:
-        raise KeyError(name)
-    for key, part in change.items():
+    for key, part in changes()[name].items():
         raw[key] = part if key == "turn" else {**raw[key], **part}
     if raw["early"]["transcribe_after_ms"] is None:
         raw["early"] = {key: False if value is True else value for key, value in raw["early"].items()}

@@ -202,10 +202,10 @@ def summary(rows: Sequence[Row], arms: Sequence[str], least: int) -> dict[str, A
 
 
 def ablation(rows: Sequence[Row], arms: Sequence[str]) -> str:
-    """A Markdown table: what each setting is worth, as the stack is with that one off."""
+    """A Markdown table: what each setting is worth, as the stack is with that one changed."""
     base = latencies([row for row in rows if row.arm == "voicebench"])
     lines = [
-        "| setting off | n | p50 (95 %) | p95 | less voicebench (95 %) | cutoffs | word errors | answers |",
+        "| changed | n | p50 (95 %) | p95 | less voicebench (95 %) | cutoffs | word errors | answers |",
         "|---|---|---|---|---|---|---|---|",
     ]
     for name in arms:
@@ -216,7 +216,7 @@ def ablation(rows: Sequence[Row], arms: Sequence[str]) -> str:
         answers = told["answers"]
         wer = "–" if told["wer"] is None else f"{told['wer']:.1%}"
         cells = (
-            "(none)" if alone else name,
+            "nothing" if alone else name,
             str(told["n"]),
             _with_interval(told["p50_ms"], told["p50_ci95_ms"]),
             "–" if told["p95_ms"] is None else f"{told['p95_ms']:.0f}",
