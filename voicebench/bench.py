@@ -1,4 +1,19 @@
-"""The bench of a run: one session per mode, and one record on disk for each turn that is put on it."""
+"""The bench of a run: its sessions, and one record on disk for each turn that is put on them.
+
+A run with `sessions` has so many conversations at the same time. Each has, for every mode, a pipeline of its
+own: its own audio source, detector, language model service and loudspeaker. What they share:
+
+- **Models** are loaded once. Whisper decodes one segment at a time, the local language model's server answers
+  one request at a time, the others wait; Piper speaks in several threads. These waits, and the cores that all
+  share with this program, stand in the latencies, and the report says so (`shared_models`,
+  `processors_busy`). A hosted service sees each session on connections of one pool.
+- **Warm-up** is run in every session, all at once: each pipeline and connection is warm, under the load that
+  is measured.
+- **The journal** takes one line at a time, in the order in which turns end, written by a thread, since
+  waiting for the disk would hold up the others.
+- **Recordings** are each session's own. Writing and judging one takes processor time while others speak;
+  where that holds up the loop, the turn that it hits is `client_limited`.
+"""
 
 from __future__ import annotations
 
@@ -9,14 +24,17 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
 
 from voicebench.audio.manifest import Sample
+from voicebench.clock import NS_PER_MS
 from voicebench.errors import RunProblem, VoicebenchError
+from voicebench.load import LoadPlan, Offered, Served, offer, put_on_disk
 from voicebench.pipeline.build import StageSpecs
+from voicebench.pipeline.collection import frozen_heap
 from voicebench.plan.config import Config
 from voicebench.plan.modes import Mode
 from voicebench.plan.plan import PlannedTurn
 from voicebench.stages.shared import Shared
 from voicebench.turns.journal import JournalWriter
-from voicebench.turns.records import TurnRecord
+from voicebench.turns.records import Outcome, TurnRecord
 from voicebench.turns.run_folder import AUDIO_FOLDER, RunFolder
 from voicebench.turns.timeline import Anchor
 
@@ -24,6 +42,10 @@ if TYPE_CHECKING:
     from voicebench.audio.prepare import Prepared
     from voicebench.pipeline.record import TurnFacts
     from voicebench.pipeline.session import Heard, Session
+
+
+READY_NS = 80 * NS_PER_MS
+"""So long before it is due a turn is handed to its session, which collects garbage first."""
 
 
 class Reporter(Protocol):
@@ -92,33 +114,47 @@ async def calibrate_run(folder: RunFolder, turns: int, phase: Callable[[str], No
 
 
 class Bench:
-    """The sessions of a run, one per mode, opened when first needed and again when one is not healthy."""
+    """The sessions of a run, opened when first needed and again when one is not healthy."""
 
     def __init__(
-        self, plan: RunPlan, folder: RunFolder, shared: Shared, reporter: Reporter, keep_audio: bool
+        self,
+        plan: RunPlan,
+        folder: RunFolder,
+        shared: Shared,
+        reporter: Reporter,
+        keep_audio: bool,
+        load: LoadPlan | None = None,
     ) -> None:
         self._plan = plan
         self._folder = folder
         self._shared = shared
         self._reporter = reporter
         self._keep_audio = keep_audio
-        self._sessions: dict[str, Session] = {}
+        self._load = load or LoadPlan()
+        self._sessions: dict[tuple[str, int], Session] = {}
         self._modes = {mode.id: mode for mode in plan.modes}
 
     async def warm_up(self, journal: JournalWriter) -> None:
-        """Load every mode's models and run its warm-up turns, which are kept apart.
+        """Load every mode's models and run its warm-up turns in each session; they are kept apart.
 
         Raises VoicebenchError where a mode's pipeline cannot be built.
         """
         spoken = await asyncio.to_thread(self._spoken_sample)
+        at_once = range(self._load.sessions)
+
+        async def warm(offered: Offered[PlannedTurn]) -> None:
+            record = await self._turn(offered)
+            await put_on_disk(journal, record)
+            self._reporter.warmup(record)
+
         for mode_id in self._plan.config.modes:
             self._reporter.phase(f"Loading {mode_id}")
-            await self._session(mode_id)
+            for session in at_once:
+                await self._session(mode_id, session)
             for number in range(self._plan.config.warmup_turns):
                 self._reporter.phase(f"Warming up {mode_id}")
-                record = await self._turn(PlannedTurn(number, mode_id, spoken.id, number))
-                journal.append(record)
-                self._reporter.warmup(record)
+                turn = PlannedTurn(number, mode_id, spoken.id, number)
+                await offer([turn] * self._load.sessions, LoadPlan(self._load.sessions), warm)
 
     def _spoken_sample(self) -> Sample:
         """The first sample that can be read and holds speech; where there is none, the first one."""
@@ -136,40 +172,46 @@ class Bench:
         """Measure what the harness itself adds, and write it into `run.json`."""
         await calibrate_run(self._folder, self._plan.config.calibration_turns, self._reporter.phase)
 
-    async def measure(self, turns: Sequence[PlannedTurn], journal: JournalWriter) -> None:
-        """Run the planned turns one after the other."""
+    async def measure(self, turns: Sequence[PlannedTurn], journal: JournalWriter) -> Served:
+        """Run the planned turns, as the load says. Raises RunProblem where one cannot be written."""
         self._reporter.begin(len(turns))
-        for planned in turns:
-            record = await self._turn(planned, keep_audio=self._keep_audio)
-            journal.append(record)
+
+        async def run(offered: Offered[PlannedTurn]) -> None:
+            record = await self._turn(offered, keep_audio=self._keep_audio)
+            await put_on_disk(journal, record)
             self._reporter.turn(record)
+
+        with frozen_heap():
+            return await offer(turns, self._load, run)
 
     async def close(self) -> None:
         """End all sessions."""
         sessions, self._sessions = list(self._sessions.values()), {}
-        for session in sessions:
-            await session.close()
+        await asyncio.gather(*(session.close() for session in sessions))
 
-    async def _session(self, mode_id: str) -> Session:
-        """The mode's healthy session; one that is not is closed and built anew."""
+    async def _session(self, mode_id: str, number: int) -> Session:
+        """The mode's healthy pipeline of a session; one that is not is closed and built anew."""
         from voicebench.pipeline.session import Session
 
-        session = self._sessions.get(mode_id)
+        key = mode_id, number
+        session = self._sessions.get(key)
         if session is not None and session.healthy:
             return session
         if session is not None:
-            del self._sessions[mode_id]
+            del self._sessions[key]
             await session.close()
         session = Session(self._modes[mode_id], self._plan.specs, self._plan.config, self._shared)
         await session.open()
-        self._sessions[mode_id] = session
+        self._sessions[key] = session
         return session
 
-    async def _turn(self, planned: PlannedTurn, *, keep_audio: bool = False) -> TurnRecord:
+    async def _turn(self, offered: Offered[PlannedTurn], *, keep_audio: bool = False) -> TurnRecord:
         """One turn, whatever happens in it. A wrong file or a stage that breaks is a failed record."""
         from voicebench.audio.prepare import prepare
         from voicebench.pipeline.record import failed_record, record
 
+        planned = offered.turn
+        key = planned.mode, offered.session
         sample = self._plan.by_id[planned.sample]
         try:
             clip = await asyncio.to_thread(prepare, sample)
@@ -177,13 +219,17 @@ class Bench:
             return failed_record(self._turn_facts(planned, sample, None), _told(error))
         facts = self._turn_facts(planned, sample, clip)
         try:
-            session = await self._session(planned.mode)
-            heard = await session.turn(clip.pcm, clip.speech_end_s, clip.has_speech)
+            session = await self._session(*key)
+            await offered.until_due(READY_NS)
+            heard = await session.turn(clip.pcm, clip.speech_end_s, clip.has_speech, at_ns=offered.due_ns)
             made = record(facts, heard)
         except Exception as error:
-            if planned.mode in self._sessions:
-                self._sessions[planned.mode].healthy = False
+            if key in self._sessions:
+                self._sessions[key].healthy = False
             return failed_record(facts, _told(error))
+        if not self._load.plain:
+            latency = made.voice_to_voice_ms if made.outcome is Outcome.COMPLETED else None
+            made = made.model_copy(update=offered.fields(self._load, heard.begun_ns, latency))
         return await asyncio.to_thread(self._recorded, made, clip, heard) if keep_audio else made
 
     def _recorded(self, made: TurnRecord, clip: Prepared, heard: Heard) -> TurnRecord:

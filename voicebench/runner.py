@@ -12,6 +12,7 @@ from voicebench import emulated, environment
 from voicebench.audio.manifest import Sample
 from voicebench.bench import Bench, Reporter, RunPlan
 from voicebench.errors import BadRequest
+from voicebench.load import LoadPlan, make_room
 from voicebench.models.catalogue import load_catalogue
 from voicebench.models.resolve import resolve_llm
 from voicebench.models.store import Progress, ensure
@@ -40,6 +41,8 @@ class RunOptions:
     keep_audio: bool = False
     offline: bool = False
     no_text: bool = False
+    load: LoadPlan = field(default_factory=LoadPlan)
+    """How many turns at once, and on which schedule."""
     environment: Mapping[str, str] = field(default_factory=lambda: dict(os.environ))
     request: Mapping[str, object] = field(default_factory=dict)
     """What was asked for beside the config, kept so that the run can be resumed."""
@@ -96,9 +99,16 @@ async def run(
 ) -> RunFolder:
     """Run all turns. Each is on disk when it is over; the run's folder opens at any instant.
 
-    Raises VoicebenchError where the run cannot begin. A turn that fails is a record, and the run goes on.
+    Raises VoicebenchError where the run cannot begin, or can no longer be written. A turn that fails is a
+    record, and the run goes on.
     """
+    if plan.config.pace != "real" and not options.load.plain:
+        raise BadRequest(
+            "Sped-up recordings take processor time from the other sessions, and from the schedule.",
+            "Leave out --sessions and --rate, or --pace.",
+        )
     hush_pipecat()
+    make_room(options.load)
     ensure(plan.model_ids, progress, options.offline)
     folder, turns = _open(plan, options)
     reporter.opened(folder)
@@ -110,12 +120,14 @@ async def run(
             folder.journal(no_text=options.no_text) as journal,
             folder.warmup_journal(no_text=options.no_text) as warmups,
         ):
-            bench = Bench(plan, folder, shared, reporter, options.keep_audio)
+            bench = Bench(plan, folder, shared, reporter, options.keep_audio, options.load)
             try:
                 if turns:
                     await bench.warm_up(warmups)
                     await bench.calibrate()
-                    await bench.measure(turns, journal)
+                    served = await bench.measure(turns, journal)
+                    if not options.load.plain:
+                        folder.update(load={**options.load.facts(), **served.facts()})
                 done = True
             finally:
                 await bench.close()
@@ -139,7 +151,8 @@ def _open(plan: RunPlan, options: RunOptions) -> tuple[RunFolder, list[PlannedTu
     if options.resume is None:
         folder = RunFolder.create(options.out)
         entries = [_entry(turn, plan.by_id[turn.sample]) for turn in plan.turns]
-        folder.start(entries, **run_facts(plan, "batch"), request=dict(options.request))
+        load = None if options.load.plain else options.load.facts()
+        folder.start(entries, **run_facts(plan, "batch"), load=load, request=dict(options.request))
         return folder, list(plan.turns)
     folder = RunFolder.open(options.resume)
     done = {(one.mode, one.sample, one.repeat) for one in folder.turns().records}

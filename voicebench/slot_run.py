@@ -3,21 +3,27 @@
 Requests follow one another, the modes in turn, so that a drift of this machine or of the network hits all
 alike and no request shares the line with another. Each mode has a connection of its own that stays open. A
 request that had to open one is *cold*: its record goes to warmup.jsonl, and the request is made again.
+
+With several sessions so many requests are made at the same time, each session over connections of its own.
+With a schedule every connection is opened by one cold request before the schedule begins, and none is made
+again: that would hold up those that are due. A local model's server answers one request at a time.
 """
 
 from __future__ import annotations
 
 import asyncio
-import gc
 import os
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Protocol
 
 from voicebench import emulated, environment
+from voicebench.clock import ms
+from voicebench.load import LoadPlan, Offered, Served, make_room, offer, put_on_disk
 from voicebench.models.store import Progress, ensure
+from voicebench.pipeline import collection
+from voicebench.pipeline.collection import frozen_heap
 from voicebench.pipeline.contamination import load_between, ticks
 from voicebench.pipeline.lag import LagMeter
 from voicebench.plan.modes import Mode
@@ -68,6 +74,8 @@ class SlotOptions:
     out: Path | None = None
     offline: bool = False
     no_text: bool = False
+    load: LoadPlan = field(default_factory=LoadPlan)
+    """How many requests at once, and on which schedule."""
     request_timeout_s: float = 120.0
     """A request whose reply has not ended after so long is given up: `timed_out`."""
     record_streams: Path | None = None
@@ -84,6 +92,7 @@ async def run_slot(
 
     Raises VoicebenchError where the run cannot begin. A request that fails is a record, and the run goes on.
     """
+    make_room(options.load)
     ensure(plan.model_ids, progress, options.offline)
     streams = None if options.record_streams is None else _folder(options.record_streams)
     folder = RunFolder.create(options.out)
@@ -103,7 +112,9 @@ async def run_slot(
                 reporter.phase("Warming up")
                 for mode in modes:
                     await bench.open(mode)
-                await bench.measure(journal, colds)
+                served = await bench.measure(journal, colds)
+                if not options.load.plain:
+                    folder.update(load={**options.load.facts(), **served.facts()})
                 done = True
             finally:
                 await bench.close()
@@ -150,12 +161,13 @@ def _facts(plan: SlotPlan, options: SlotOptions) -> dict[str, Any]:
         "modes": {mode.id: mode_facts(mode) for mode in plan.modes},
         "budget_ms": plan.config.budget_ms,
         "slots_ms": plan.config.slots_ms,
+        "load": None if options.load.plain else options.load.facts(),
         "noise_floor_reason": "a slot run has no audio path to calibrate",
     }
 
 
 class _SlotBench:
-    """One open connection for each mode, and the requests over it."""
+    """One open connection for each mode and session, and the requests over them."""
 
     def __init__(
         self,
@@ -174,82 +186,129 @@ class _SlotBench:
         self._streams = streams
         self._modes = {mode.id: mode for mode in plan.modes}
         self._prompts = {prompt.id: prompt.text for prompt in slot_prompts()}
-        self._askers: dict[str, Asker] = {}
-        self._taps: dict[str, Tap] = {}
-        self._lag = LagMeter()
+        self._load = options.load
+        self._askers: dict[tuple[str, int], Asker] = {}
+        self._taps: dict[tuple[str, int], Tap] = {}
+        self._lags = [LagMeter() for _ in range(options.load.sessions)]
 
     async def open(self, mode: Mode) -> None:
         """Make what asks this mode, its SDK warmed up by a canned stream. Opens no connection yet."""
         plugin = self._plan.plugins[mode.id]
         conversation = self._plan.config.conversation
         assert plugin.ask is not None
-        tap = self._taps[mode.id] = Tap()
-        tap.retry = Retry(mode.attempts, self._plan.config.longest_retry_wait_s)
-        self._askers[mode.id] = await asyncio.to_thread(
-            plugin.ask, mode, settings_of(plugin, mode), conversation, self._shared, tap
-        )
+        for key in ((mode.id, session) for session in range(self._load.sessions)):
+            tap = self._taps[key] = Tap()
+            tap.retry = Retry(mode.attempts, self._plan.config.longest_retry_wait_s)
+            self._askers[key] = await asyncio.to_thread(
+                plugin.ask, mode, settings_of(plugin, mode), conversation, self._shared, tap
+            )
 
-    async def measure(self, journal: JournalWriter, colds: JournalWriter) -> None:
-        """Make the planned requests one after the other."""
-        self._lag.start()
+    async def measure(self, journal: JournalWriter, colds: JournalWriter) -> Served:
+        """Make the planned requests, as the load says. Raises RunProblem where one cannot be written."""
+        for lag in self._lags:
+            lag.start()
+        if self._load.rate_per_s is not None:
+            return await self._on_schedule(journal, colds)
         self._reporter.begin(len(self._plan.turns))
-        with _frozen_heap():
-            for planned in self._plan.turns:
-                for left in reversed(range(COLD_TRIES + 1)):
-                    record, stream = await self._request(planned)
-                    if not (stream.new_connection and left and record.outcome is Outcome.COMPLETED):
-                        break
-                    colds.append(record)
-                    self._reporter.cold(record)
-                journal.append(record)
-                self._reporter.turn(record)
-                if self._streams is not None and record.outcome is Outcome.COMPLETED:
-                    save_stream(self._streams, record, stream, text=not self._options.no_text)
+
+        async def run(offered: Offered[PlannedTurn]) -> None:
+            for left in reversed(range(COLD_TRIES + 1)):
+                stream, conditions = await self._ask(offered)
+                record = self._record(offered, stream, conditions)
+                if not (stream.new_connection and left and record.outcome is Outcome.COMPLETED):
+                    break
+                await put_on_disk(colds, record)
+                self._reporter.cold(record)
+            await self._keep(record, stream, journal)
+
+        with frozen_heap():
+            return await offer(self._plan.turns, self._load, run)
+
+    async def _on_schedule(self, journal: JournalWriter, colds: JournalWriter) -> Served:
+        """As `measure`. A session is free when its reply has ended: what is done with the reply, and a slow
+        disk, are no part of the time that it is held."""
+        await self._open_connections(colds)
+        self._reporter.begin(len(self._plan.turns))
+        keeping: set[asyncio.Task[None]] = set()
+
+        async def keep(offered: Offered[PlannedTurn], stream: StreamLog, conditions: Conditions) -> None:
+            await self._keep(self._record(offered, stream, conditions), stream, journal)
+
+        def kept(task: asyncio.Task[None]) -> None:
+            if not task.cancelled() and task.exception() is None:
+                keeping.discard(task)
+
+        async def run(offered: Offered[PlannedTurn]) -> None:
+            if not offered.late:
+                collection.collect()
+            await offered.until_due()
+            for task in [task for task in keeping if task.done()]:
+                task.result()  # one that could not be written ends the run
+            task = asyncio.create_task(keep(offered, *await self._ask(offered, collect=False)))
+            keeping.add(task)
+            task.add_done_callback(kept)
+
+        try:
+            with frozen_heap():
+                return await offer(self._plan.turns, self._load, run)
+        finally:
+            await asyncio.gather(*keeping)
+
+    async def _keep(self, record: TurnRecord, stream: StreamLog, journal: JournalWriter) -> None:
+        """Write a request down and tell it."""
+        await put_on_disk(journal, record)
+        self._reporter.turn(record)
+        if self._streams is not None and record.outcome is Outcome.COMPLETED:
+            save_stream(self._streams, record, stream, text=not self._options.no_text)
+
+    async def _open_connections(self, colds: JournalWriter) -> None:
+        """Ask each mode once in each session: a schedule has no time for the opening of a connection."""
+        first = {planned.mode: planned for planned in reversed(self._plan.turns)}
+
+        async def run(offered: Offered[PlannedTurn]) -> None:
+            for planned in first.values():
+                cold = Offered(planned, offered.session, None)
+                record = self._record(cold, *await self._ask(cold))
+                await put_on_disk(colds, record)
+                self._reporter.cold(record)
+
+        await offer([*first.values()][:1] * self._load.sessions, LoadPlan(self._load.sessions), run)
 
     async def close(self) -> None:
         """Close all connections."""
-        await self._lag.stop()
+        for lag in self._lags:
+            await lag.stop()
         askers, self._askers = list(self._askers.values()), {}
         for asker in askers:
             await asker.close()
 
-    async def _request(self, planned: PlannedTurn) -> tuple[TurnRecord, StreamLog]:
-        """One request and its record; no collection of garbage interrupts it."""
-        asker, tap = self._askers[planned.mode], self._taps[planned.mode]
+    async def _ask(
+        self, offered: Offered[PlannedTurn], *, collect: bool = True
+    ) -> tuple[StreamLog, Conditions]:
+        """Make one request; no collection of garbage interrupts it."""
+        planned = offered.turn
+        key = planned.mode, offered.session
+        asker, tap, meter = self._askers[key], self._taps[key], self._lags[offered.session]
         limit = self._options.request_timeout_s
         given_up: float | None = None
         before = ticks()
-        self._lag.take()
-        with _no_collection():
+        meter.take()
+        with collection.suspended(collect_first=collect):
             try:
                 async with asyncio.timeout(limit):
                     await asker.ask(self._prompts[planned.sample])
             except TimeoutError:
                 given_up = limit
-        lag = self._lag.take()
+        lag = meter.take()
         stream = tap.take()[-1]
-        conditions = Conditions(lag, load_between(before, ticks()), given_up)
+        return stream, Conditions(lag, load_between(before, ticks()), given_up)
+
+    def _record(self, offered: Offered[PlannedTurn], stream: StreamLog, conditions: Conditions) -> TurnRecord:
+        """The record of a request that was made."""
+        planned = offered.turn
         record = slot_record(self._folder.id, planned, self._modes[planned.mode], stream, conditions)
-        return record, stream
-
-
-@contextmanager
-def _frozen_heap() -> Iterator[None]:
-    """What is loaded now is not looked through again by the garbage collector."""
-    gc.collect()
-    gc.freeze()
-    try:
-        yield
-    finally:
-        gc.unfreeze()
-
-
-@contextmanager
-def _no_collection() -> Iterator[None]:
-    """Collect garbage now and none until the end: a collection would stand as a gap in the stream."""
-    gc.collect()
-    gc.disable()
-    try:
-        yield
-    finally:
-        gc.enable()
+        if self._load.plain:
+            return record
+        ended = stream.end_ns if record.outcome is Outcome.COMPLETED else None
+        service_ms = None if ended is None else ms(ended - stream.request_ns)
+        return record.model_copy(update=offered.fields(self._load, stream.request_ns, service_ms))

@@ -68,6 +68,14 @@ WORDS: Mapping[str, str] = {
     "synthetic_samples": "Samples made by speech synthesis, which is easier to hear than people: {count}.",
     "tail_pace": "Recordings were sped up to the last part of their speech, and replies were not heard out "
     "(--pace tail). Not to be compared with runs in real time.",
+    "queued": "Turns that waited for a free session after they were due, up to {detail} ms: {count}. The "
+    "latency from the schedule holds the wait.",
+    "harness_limited": "Of {detail} completed turns this machine was too busy for {count}: it was the "
+    "bottleneck of this load, and what is left is the part that it could bear.",
+    "processors_busy": "The processors of this machine were in use for {detail} % of the time: sessions "
+    "waited for them, and the latencies are those of this machine under this load.",
+    "shared_models": "Sessions at the same time: {count}. They share the embedded models and this machine's "
+    "processors; the time they wait for one another is in their latencies.",
     "unfinished_run": "The run was not closed: it was killed, or it still goes on.",
     # of single turns, set where they arise
     "answered_silence": "Turns in which the agent answered though nobody spoke: {count}.",

@@ -21,6 +21,7 @@ from voicebench.analysis.ledger import (
     ledger_of,
     left_out,
 )
+from voicebench.analysis.load_figures import LoadFigures, waited
 from voicebench.analysis.quality import (
     Answers,
     WordErrors,
@@ -32,8 +33,8 @@ from voicebench.analysis.slot_figures import Headline, SlotFigures, Sweep, headl
 from voicebench.analysis.statistics import (
     StageMeans,
     Summary,
-    stage_means_near,
     cluster_numbers,
+    stage_means_near,
     summarize,
     upper_bound_p95,
 )
@@ -93,6 +94,8 @@ class ModeReport:
     usd_per_turn: Summary
     usd_total: float | None
     lag: Summary
+    load: LoadFigures
+    """Without any figure where the run had no schedule."""
     waveform_difference: Summary
     """V2V found in the recording less V2V by the marks."""
     pipecat: dict[str, Summary]
@@ -214,6 +217,12 @@ def build_mode(
         usd_per_turn=counted.over(lambda record: record.usd),
         usd_total=sum(bills) if bills else None,
         lag=counted.over(lambda record: record.lag_ms),
+        load=LoadFigures(
+            queue=counted.over(lambda record: record.queue_ms),
+            service=counted.over(lambda record: record.service_ms),
+            from_schedule=counted.over(lambda record: record.from_schedule_ms),
+            waited=sum(map(waited, records)),
+        ),
         waveform_difference=counted.over(waveform_difference),
         pipecat=counted.by_name(lambda record: record.pipecat_ms),
         samples=len({record.sample for record in counted.records if record.voice_to_voice_ms is not None}),

@@ -9,6 +9,7 @@ from typing import Any
 from voicebench.analysis.caveats import Caveat, CaveatList
 from voicebench.analysis.find_caveats import find_mode_caveats
 from voicebench.analysis.ledger import anchor_of, counts, latest_records, missing_turns, usual_anchors
+from voicebench.analysis.load_figures import find_load_caveats
 from voicebench.analysis.mode_report import ModeReport, build_mode
 from voicebench.analysis.plain import plain_mode
 from voicebench.analysis.siblings import Faster, worth_of
@@ -54,6 +55,7 @@ class Report:
                 "noise_floor_ms": self.run.noise_floor_ms,
                 "noise_floor_reason": self.run.noise_floor_reason,
                 "calibration": self.run.calibration,
+                "load": self.run.load,
                 "complete": self.complete,
             },
             "budget_ms": self.budget_ms,
@@ -195,5 +197,6 @@ def _run_caveats(
         found.add("no_noise_floor", detail=info.noise_floor_reason or "no reason is given")
     if info.config.get("pace") == "tail":
         found.add("tail_pace")
+    find_load_caveats(found, info, turns)
     if info.synthetic_samples:
         found.add("synthetic_samples", info.synthetic_samples)

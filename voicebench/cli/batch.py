@@ -10,10 +10,12 @@ import typer
 from voicebench.errors import BadRequest, ExitStatus
 
 if TYPE_CHECKING:
+    from voicebench.load import LoadPlan
     from voicebench.plan.config import Config
     from voicebench.turns.records import TurnRecord
 
 DEFAULT_CONFIG = Path("configs/default.yaml")
+MOST_SESSIONS, LEAST_RATE = 64, 0.01
 
 
 def batch(
@@ -47,6 +49,18 @@ def batch(
             metavar="real|tail",
         ),
     ] = None,
+    sessions: Annotated[
+        int | None,
+        typer.Option("--sessions", min=1, max=MOST_SESSIONS, help="Conversations at the same time. 1."),
+    ] = None,
+    rate: Annotated[
+        float | None,
+        typer.Option(
+            "--rate",
+            min=LEAST_RATE,
+            help="Turns a second on a schedule; those for which no session is free wait, and it is told.",
+        ),
+    ] = None,
     offline: Annotated[bool, typer.Option("--offline", help="Fetch nothing.")] = False,
     no_text: Annotated[
         bool, typer.Option("--no-text", help="Leave transcripts and replies out of the run folder.")
@@ -61,14 +75,18 @@ def batch(
     from voicebench.audio.samples import default_folder, find_samples
     from voicebench.cli.result import show_run
     from voicebench.cli.screen import Screen
+    from voicebench.load import LoadPlan
     from voicebench.runner import RunOptions, make_plan, run
 
     if resume is not None:
-        given = {"audio": audio, "--config": config, "--mode": mode, "--repeats": repeats, "--out": out}
+        given: dict[str, object] = {"audio": audio, "--config": config, "--mode": mode, "--repeats": repeats, "--out": out}
         given |= {"--limit": limit, "--seed": seed, "--pace": pace}
+        given |= {"--sessions": sessions, "--rate": rate}
         _refuse_beside_resume([name for name, value in given.items() if value is not None])
         settings, where, audio, limit = _resumed(resume)
+        load = _resumed_load(resume)
     else:
+        load = LoadPlan(sessions or 1, rate)
         settings, where = chosen_config(config)
         if not quiet:
             typer.echo(f"Configuration: {where}", err=True)
@@ -90,7 +108,8 @@ def batch(
                 keep_audio=keep_audio,
                 offline=offline,
                 no_text=no_text,
-                request={"audio": [str(path) for path in sources], "limit": limit},
+                load=load,
+                request={"audio": [str(path) for path in sources], "limit": limit, **load.facts()},
             )
             asyncio.run(run(plan, options, screen, screen.fetch))
     except KeyboardInterrupt:
@@ -145,6 +164,19 @@ def _resumed(folder: Path) -> tuple[Config, str, list[Path], int | None]:
         str(folder),
         [Path(path) for path in request["audio"]],
         limit if isinstance(limit, int) else None,
+    )
+
+
+def _resumed_load(folder: Path) -> LoadPlan:
+    """How the turns of the run in `folder` were offered."""
+    from voicebench.load import LoadPlan
+    from voicebench.turns.run_folder import RunFolder
+
+    request = (RunFolder.open(folder).info().model_extra or {}).get("request", {})
+    sessions, rate = request.get("sessions"), request.get("rate_per_s")
+    return LoadPlan(
+        sessions if isinstance(sessions, int) and sessions > 0 else 1,
+        float(rate) if isinstance(rate, int | float) and rate > 0 else None,
     )
 
 

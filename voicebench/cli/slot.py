@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from voicebench.cli.batch import LEAST_RATE, MOST_SESSIONS
 from voicebench.errors import ExitStatus
 
 if TYPE_CHECKING:
@@ -44,6 +45,17 @@ def slot(
     timeout_s: Annotated[
         float, typer.Option("--timeout-s", min=1, help="A reply that lasts longer is given up.")
     ] = 120.0,
+    sessions: Annotated[
+        int, typer.Option("--sessions", min=1, max=MOST_SESSIONS, help="Requests at the same time.")
+    ] = 1,
+    rate: Annotated[
+        float | None,
+        typer.Option(
+            "--rate",
+            min=LEAST_RATE,
+            help="Requests a second on a schedule; those for which no session is free wait, and it is told.",
+        ),
+    ] = None,
     out: Annotated[
         Path | None, typer.Option("--out", help="The run's folder, absent or empty; else runs/<time>.")
     ] = None,
@@ -57,6 +69,7 @@ def slot(
 
     from voicebench.cli.result import show_run
     from voicebench.cli.slot_screen import SlotScreen
+    from voicebench.load import LoadPlan
     from voicebench.plan.prompts import slot_system_prompt
     from voicebench.slot_plan import make_slot_plan, slot_config
     from voicebench.slot_run import SlotOptions, run_slot
@@ -77,6 +90,7 @@ def slot(
         out=out,
         offline=offline,
         no_text=no_text,
+        load=LoadPlan(sessions, rate),
         request_timeout_s=timeout_s,
         record_streams=record_streams,
         emulator_log=emulator_log,

@@ -10,6 +10,7 @@ from voicebench.analysis.mode_report import ModeReport
 from voicebench.analysis.report import Report
 from voicebench.analysis.slot_figures import RESIDUAL, RESIDUAL_STACK, SlotFigures
 from voicebench.analysis.statistics import Summary
+from voicebench.export import load_table
 from voicebench.export.sibling_table import COLUMNS, NOTE, sibling_rows
 from voicebench.export.turn_text import mode_name
 from voicebench.turns.run_folder import RunInfo
@@ -83,13 +84,14 @@ def tables_of(report: Report) -> tuple[Table, ...]:
     if report.run.command == "slot":
         from voicebench.export.slot_tables import slot_run_tables
 
-        return slot_run_tables(report)
+        return (*slot_run_tables(report), *load_tables(report))
     return (
         latency_table(report),
         ledger_table(report),
         stage_table(report),
         slot_table(report),
         worth_table(report),
+        *load_tables(report),
         *sibling_tables(report),
     )
 
@@ -271,6 +273,12 @@ def _worth_cells(entry: ModeReport) -> tuple[str, ...]:
     )
 
 
+def load_tables(report: Report) -> tuple[Table, ...]:
+    """The latency from the schedule beside the service time; no table for a run without a schedule."""
+    rows = load_table.load_rows(report)
+    return (Table(load_table.TITLE, load_table.COLUMNS, rows, load_table.NOTE),) if rows else ()
+
+
 def sibling_tables(report: Report) -> tuple[Table, ...]:
     """Each mode against its standard sibling; no table where none was run beside its own."""
     rows = sibling_rows(report.worth)
@@ -311,6 +319,8 @@ def headline_lines(report: Report) -> Sequence[str]:
     anchors = {entry.anchor.value for entry in report.modes if entry.anchor is not None}
     if run.command != "slot":
         lines.append(f"noise floor {noise}")
+    if (load := load_table.load_line(report)) is not None:
+        lines.append(load)
     if len(anchors) == 1 and anchors != {Anchor.NONE.value}:
         lines.append(f"end of speech {anchors.pop()}")
     if not report.complete:

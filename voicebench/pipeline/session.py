@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import gc
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -15,7 +14,7 @@ from voicebench.audio.played import Played
 from voicebench.audio.presence import WINDOW_MS
 from voicebench.clock import NS_PER_MS, NS_PER_S, now_ns
 from voicebench.errors import RunProblem, VoicebenchError
-from voicebench.pipeline import marks
+from voicebench.pipeline import collection, marks
 from voicebench.pipeline.asr_watch import AsrWatch
 from voicebench.pipeline.build import Parts, StageSpecs, Transports, build
 from voicebench.pipeline.contamination import Load, load_between, ticks
@@ -57,6 +56,8 @@ class Heard:
     played: Played
     ending: str
     """`answered`, `no_reply`, `silent_reply`, `nobody_spoke`, `stale`, `cancelled`, `error`, `timed_out`."""
+    begun_ns: int = 0
+    """When the turn was begun: the silence before the clip starts."""
     asr: AsrWatch = field(default_factory=AsrWatch)
     tools: Toolbox = field(default_factory=Toolbox)
     calls: list[ToolCallLog] = field(default_factory=list)
@@ -179,15 +180,24 @@ class Session:
         await asyncio.gather(runner, return_exceptions=True)
 
     async def turn(
-        self, clip: NDArray[np.int16], speech_end_s: float | None, has_speech: bool | None
+        self,
+        clip: NDArray[np.int16],
+        speech_end_s: float | None,
+        has_speech: bool | None,
+        *,
+        at_ns: int | None = None,
     ) -> Heard:
         """Speak 16 kHz mono `clip` and wait until the turn is over, at the latest at its time-out.
 
         `speech_end_s` is the end of the speech in the clip, None where there is none or nobody knows.
+        The turn begins at `at_ns`, at the earliest; None: at once.
         """
         parts = self._parts
         assert parts is not None, "open the session first"
         await self._collect_garbage()
+        if at_ns is not None and (wait := at_ns - now_ns()) > 0:
+            await asyncio.sleep(wait / NS_PER_S)
+        begun_ns = now_ns()
         self._work.take()
         self._tap.take()
         self._lag.take()
@@ -196,7 +206,7 @@ class Session:
         parts.sink.begin_turn()
         parts.context.set_messages([])
         before = ticks()
-        gc.disable()
+        collection.suspend()
         try:
             playback = await self._play(parts, clip, speech_end_s)
             heard = Heard(
@@ -211,8 +221,9 @@ class Session:
             )
             heard.ending = await self._wait(heard)
         finally:
-            gc.enable()
+            collection.resume()
             await parts.source.quiet()
+        heard.begun_ns = begun_ns
         heard.lag_ns = self._lag.take()
         heard.load = load_between(before, ticks())
         await self._settle(heard)
@@ -240,7 +251,7 @@ class Session:
 
     async def _collect_garbage(self) -> None:
         """Collect now what would else be collected in the turn, where it stops everything for many ms."""
-        gc.collect()
+        collection.collect()
         # The meter wakes late from this, and must have noted so before the turn's account begins.
         await asyncio.sleep(3 * PERIOD_NS / NS_PER_S)
 

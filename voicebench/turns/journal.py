@@ -10,6 +10,7 @@ import errno
 import gc
 import json
 import os
+import threading
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -63,7 +64,8 @@ class JournalWriter:
 
     The file is made with mode 0600 when the writer is made, so that a place that cannot be written is known
     before the run. Where the file ends in a torn line, the torn piece is cut off; a whole line that only
-    lacks its line feed is kept. With `no_text`, transcripts and replies are left out.
+    lacks its line feed is kept. With `no_text`, transcripts and replies are left out. Several threads may
+    append: lines never mix, and `close` waits for the one that is being written.
 
     Raises RunProblem where the file cannot be opened, or is being written by another process.
     """
@@ -72,6 +74,7 @@ class JournalWriter:
         self.path = path
         self._left_out = TEXT_FIELDS if no_text else frozenset()
         self._torn = False
+        self._one_at_a_time = threading.Lock()
         self._descriptor = -1
         try:
             self._descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_APPEND | CAREFULLY, FILE_MODE)
@@ -94,21 +97,25 @@ class JournalWriter:
         (a token count that is not a finite number), and after `close`.
         """
         line = journal_line(record, self._left_out) + b"\n"
-        try:
-            if self._torn:
-                self._mend_tail()
-            self._torn = True
-            write_all(self._descriptor, line)
-            self._torn = False
-            os.fsync(self._descriptor)
-        except OSError as error:
-            raise cannot_write(self.path, error) from error
+        with self._one_at_a_time:
+            if self._descriptor < 0:
+                raise ValueError(f"{self.path} is closed")
+            try:
+                if self._torn:
+                    self._mend_tail()
+                self._torn = True
+                write_all(self._descriptor, line)
+                self._torn = False
+                os.fsync(self._descriptor)
+            except OSError as error:
+                raise cannot_write(self.path, error) from error
 
     def close(self) -> None:
         """Close the file; every line is already on disk. Closing twice is fine."""
-        if self._descriptor >= 0:
-            os.close(self._descriptor)
-            self._descriptor = -1
+        with self._one_at_a_time:
+            if self._descriptor >= 0:
+                descriptor, self._descriptor = self._descriptor, -1
+                os.close(descriptor)
 
     def __enter__(self) -> Self:
         return self
@@ -204,6 +211,7 @@ def read_lines(lines: Iterator[bytes]) -> JournalReading:
     records: list[TurnRecord] = []
     problems: list[str] = []
     unknown: set[str] = set()
+    names: set[str] = set()
     torn = 0
     for number, line in enumerate(lines, start=1):
         text = (line.removeprefix(_BYTE_ORDER_MARK) if number == 1 else line).strip()
@@ -211,7 +219,6 @@ def read_lines(lines: Iterator[bytes]) -> JournalReading:
             continue
         try:
             if b"NaN" in text or b"Infinity" in text:
-    names: set[str] = set()
                 parse_strict_json(text)
             record = TurnRecord.model_validate_json(text)
             named = record.__pydantic_fields_set__

@@ -109,6 +109,9 @@ class RunInfo(_Kept):
     """The calibration in full: n, statistic, bias, minimum, maximum, each stage's bias; None: none made."""
     synthetic_samples: int | None = None
     """How many of the samples were made by speech synthesis; None where nobody knows."""
+    load: dict[str, Any] | None = None
+    """How turns were offered: `sessions` at once, `rate_per_s` of the schedule (None: no schedule); and once
+    the last ones were run, their number, `elapsed_s`, `achieved_per_s`, `most_at_once`. None: one by one."""
     planned: tuple[PlannedEntry, ...] = ()
 
     model_config = ConfigDict(frozen=True, extra="allow", populate_by_name=True)
@@ -144,7 +147,7 @@ class RunFolder:
             if folder.exists() or folder.is_symlink():
                 if not folder.is_dir():
                     raise BadRequest(f"{folder} is no folder.", "Name a new or an empty folder with --out.")
-                if any(folder.iterdir()):
+                if any(child.name != f".{RUN_FILE}.draft" for child in folder.iterdir()):
                     raise BadRequest(
                         f"The folder {folder} is not empty, and a run never writes over another.",
                         "Name a new or an empty folder with --out, or go on with that run: --resume "

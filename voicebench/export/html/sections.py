@@ -9,6 +9,7 @@ from voicebench.analysis.report import Entry, Report
 from voicebench.analysis.verdict import Verdict, configured_wait_ms
 from voicebench.export.html import notes
 from voicebench.export.html.courses import MOST_REPLIES, Curve, curves_of
+from voicebench.export.html.load_section import load_list
 from voicebench.export.html.look import Look
 from voicebench.export.html.machine import machine_section
 from voicebench.export.html.markup import Safe, join, tag, tight, user_text
@@ -18,6 +19,7 @@ from voicebench.export.html.slot_chart import slot_chart, until_ms
 from voicebench.export.html.spread_chart import MOST_TICKS, spread_chart
 from voicebench.export.html.stage_chart import stage_chart
 from voicebench.export.html.waterfalls import Addressed, stage_key, turns_section
+from voicebench.export.load_table import load_line
 from voicebench.turns.records import TurnRecord
 
 
@@ -63,6 +65,9 @@ def sections(
         made.append(_slot(report, looks, slot, curves, caveats(notes.SLOT)))
     if spread is not None:
         made.append(_spread(report, spread, latencies, caveats(notes.SPREAD)))
+    load = load_list(looks)
+    if load is not None:
+        made.append(_load(report, load))
     made.append(_price(report, price, verdict))
     if turns:
         shown = turns_section(report, turns, address_of)
@@ -241,6 +246,22 @@ def _spread(report: Report, chart: Safe, latencies: dict[Entry, list[float]], ca
             else None,
             notes.note("In time", "Of all turns with speech: one that failed is a miss."),
             caveats,
+        ),
+    )
+
+
+def _load(report: Report, content: Safe) -> Safe:
+    return _section(
+        "load",
+        "From the schedule",
+        load_line(report),
+        content,
+        notes.beside(
+            notes.note(
+                "How to read",
+                "Service is a turn's own latency. From the schedule holds the wait for a free session as "
+                "well: what a caller meets who cannot choose when to call.",
+            ),
         ),
     )
 
