@@ -16,7 +16,7 @@ from voicebench.load import LoadPlan, make_room
 from voicebench.models.catalogue import load_catalogue
 from voicebench.models.resolve import resolve_llm
 from voicebench.models.store import Progress, ensure
-from voicebench.pipeline.build import check_pace, resolve
+from voicebench.pipeline.build import begin_loading, check_pace, resolve
 from voicebench.plan import registry
 from voicebench.plan.config import Config
 from voicebench.plan.modes import find_mode, with_members
@@ -115,6 +115,8 @@ async def run(
     shared = Shared(log_folder=folder.path, offline=options.offline, environment=dict(options.environment))
     done = False
     try:
+        if turns:
+            begin_loading(plan.specs, with_members(plan.modes), plan.config.conversation, shared)
         plan = await asyncio.to_thread(with_emulator, plan, shared)
         with (
             folder.journal(no_text=options.no_text) as journal,

@@ -100,3 +100,37 @@ def test_work_without_an_end_ends_now() -> None:
     work.add("tts_total", start)
     [[item], _] = work.take()
     assert start <= item.end_ns <= now_ns()
+
+
+def test_what_takes_long_is_made_beside_other_things() -> None:
+    """A model that is being loaded keeps no other from it, and whoever asks for it gets that one."""
+    shared, other_is_made = Shared(), threading.Event()
+
+    def slow() -> object:
+        assert other_is_made.wait(5)
+        return object()
+
+    with ThreadPoolExecutor(2) as threads:
+        first, second = (threads.submit(shared.get, ("slow",), slow) for _ in range(2))
+        shared.get(("other",), object)
+        other_is_made.set()
+        assert first.result(5) is second.result(5)
+
+
+def test_a_model_that_is_loaded_when_the_run_ends_is_not_waited_for() -> None:
+    """Closing does not wait for a load, and what that load starts is ended at once."""
+    shared, ended = Shared(), []
+    begun = threading.Event()
+
+    def serve() -> object:
+        begun.set()
+        assert shared.closing.wait(5)
+        shared.on_close(lambda: ended.append("server"))
+        return object()
+
+    with ThreadPoolExecutor(1) as threads:
+        asked = threads.submit(shared.get, ("server",), serve)
+        assert begun.wait(5)
+        shared.close()
+        asked.result(5)
+    assert ended == ["server"]

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import threading
+from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 from voicebench.errors import BadRequest
 from voicebench.pipeline.asr_watch import AsrWatch
 from voicebench.pipeline.vad_watch import VadWatch
 from voicebench.plan import registry
-from voicebench.plan.config import Config, validated
+from voicebench.plan.config import Config, Conversation, validated
 from voicebench.plan.modes import Mode, with_members
 from voicebench.plan.registry import Plugin
 from voicebench.stages.clauses import aggregator
@@ -66,6 +69,34 @@ def _llm_stage(mode: Mode) -> Stage:
 def _stage(point: str, kind: str, settings: dict[str, Any], where: str) -> Stage:
     plugin = registry.find(point, kind, where)
     return Stage(plugin, validated(plugin.settings, settings, f"{where}, {point} ({kind})"))
+
+
+def begin_loading(
+    specs: StageSpecs, modes: Sequence[Mode], conversation: Conversation, shared: Shared
+) -> None:
+    """Begin to load what the stages say takes long, and return at once.
+
+    Language models are served by processes of their own: each is started and waited for in a thread. Those of
+    ASR and TTS are loaded one after the other in another one, as both are Python libraries that are imported
+    first. What goes wrong is told when the pipeline is built, which then asks for the same.
+    """
+
+    def load(*ways: Callable[[], object]) -> None:
+        for way in ways:
+            with suppress(Exception):
+                way()
+
+    def of(stage: Stage, *given: Any) -> list[Callable[[], object]]:
+        found = stage.plugin.load
+        return [] if found is None else [partial(found, *given, shared)]
+
+    served = [specs.llm[mode.id] for mode in modes]
+    for mode, stage in zip(modes, served, strict=True):
+        if ways := of(stage, mode, stage.settings, conversation):
+            threading.Thread(target=load, args=ways, name=f"load {mode.id}").start()
+    heard = [*of(specs.asr, specs.asr.settings), *of(specs.tts, specs.tts.settings)]
+    if heard:
+        threading.Thread(target=load, args=heard, name="load ASR and TTS").start()
 
 
 def check_pace(config: Config, by_segment: bool | None, asr: str) -> None:

@@ -84,6 +84,9 @@ class Plugin:
     """For a language model: makes what asks it without a pipeline; None where it speaks in one only."""
     by_segment: Callable[[Any], bool | None] = field(default=lambda settings: None)
     """For an ASR: does it transcribe whole segments of speech? None: only the built service tells."""
+    load: Callable[..., object] | None = None
+    """Loads into what the run shares, where that takes long, before `build` asks for it; takes what `build`
+    takes up to and with it. None where there is nothing to load."""
     retries: bool = False
     """For a language model: are requests made through a tap that can make them again?"""
     title: str = ""

@@ -54,11 +54,14 @@ def needs(settings: WhisperSettings) -> Needs:
 
 def build(settings: WhisperSettings, shared: Shared, work: WorkLog) -> Any:
     """A pipecat STT service on the run's shared model."""
-    model = shared.get(
+    return _service_class()(_shared_model(settings, shared), settings, work)
+
+
+def _shared_model(settings: WhisperSettings, shared: Shared) -> Any:
+    return shared.get(
         ("whisper", settings.model, settings.device, settings.compute_type, settings.cpu_threads),
         lambda: load(settings, shared.offline),
     )
-    return _service_class()(model, settings, work)
 
 
 def load(settings: WhisperSettings, offline: bool) -> Any:
@@ -178,6 +181,7 @@ PLUGIN = Plugin(
     settings=WhisperSettings,
     build=build,
     needs=needs,
+    load=_shared_model,
     by_segment=lambda settings: True,
     title="Whisper (faster-whisper)",
 )

@@ -104,6 +104,7 @@ PLUGIN = Plugin(
     settings=LlamaSettings,
     build=build,
     needs=needs,
+    load=lambda mode, settings, conversation, shared: _server(mode, settings, shared),
     ask=ask,
     retries=True,
     title="llama.cpp on this machine",

@@ -67,21 +67,35 @@ class Shared:
     """Set when the run is being ended: whoever still waits for something to start gives it up."""
     _made: dict[tuple[Any, ...], Any] = field(default_factory=dict)
     _stack: ExitStack = field(default_factory=ExitStack)
-    _lock: threading.RLock = field(default_factory=threading.RLock)
+    _making: set[tuple[Any, ...]] = field(default_factory=set)
+    _lock: threading.Condition = field(default_factory=threading.Condition)
 
     def get(self, key: tuple[Any, ...], make: Callable[[], Made]) -> Made:
-        """What was made for `key`, making it the first time.
+        """What was made for `key`, making it the first time; who asks meanwhile waits for it.
+
+        Different keys are made at the same time where they are asked for in different threads.
 
         Raises RunProblem after `close`: a pipeline that is still being built in a thread when its run ends
         must start nothing that nobody would end.
         """
         with self._lock:
+            self._lock.wait_for(lambda: key not in self._making)
             if self.closing.is_set():
                 raise RunProblem("The run is over: nothing more is loaded for it.")
-            if key not in self._made:
-                self._made[key] = make()
-            found: Made = self._made[key]
-            return found
+            if key in self._made:
+                found: Made = self._made[key]
+                return found
+            self._making.add(key)
+        try:
+            made = make()
+            with self._lock:
+                if not self.closing.is_set():
+                    self._made[key] = made
+            return made
+        finally:
+            with self._lock:
+                self._making.discard(key)
+                self._lock.notify_all()
 
     def on_close(self, action: Callable[[], object]) -> None:
         """Do this at `close`, last one first; after `close` at once."""

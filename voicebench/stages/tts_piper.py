@@ -42,10 +42,13 @@ def needs(settings: PiperSettings) -> Needs:
 
 def build(settings: PiperSettings, shared: Shared, work: WorkLog) -> Any:
     """A pipecat TTS service on the run's shared voice; its `native_rate` is the voice's own, in Hz."""
-    voice = shared.get(
+    return _service_class()(_shared_voice(settings, shared), settings, work)
+
+
+def _shared_voice(settings: PiperSettings, shared: Shared) -> Any:
+    return shared.get(
         ("piper", settings.voice, settings.threads, settings.spin), lambda: load(settings, shared.offline)
     )
-    return _service_class()(voice, settings, work)
 
 
 def load(settings: PiperSettings, offline: bool) -> Any:
@@ -158,4 +161,4 @@ def _service_class() -> Any:
     return SharedPiper
 
 
-PLUGIN = Plugin(settings=PiperSettings, build=build, needs=needs, title="Piper")
+PLUGIN = Plugin(settings=PiperSettings, build=build, needs=needs, load=_shared_voice, title="Piper")
