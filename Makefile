@@ -28,8 +28,9 @@ demo: $(SETUP)
 test: $(SETUP) lint types check-layers
 	sh tests/system-packages.sh
 	$(BIN)/voicebench models fetch
-	$(BIN)/python -m pytest --ignore=tests/truth
-	$(BIN)/python -m pytest tests/truth  # times are asserted here alone, in a process of their own
+	$(BIN)/python -m pytest -n auto --maxprocesses 4 --dist loadfile --ignore=tests/truth --ignore=tests/live
+	$(BIN)/python -m pytest tests/live
+	$(BIN)/python -m pytest tests/truth  # times are asserted here and in tests/live: nothing runs beside them
 
 soak: $(SETUP)
 	$(BIN)/python -m pytest -o addopts= -ra --strict-markers -s tests/soak

