@@ -37,7 +37,7 @@ warmup_turns: 0
 turn_timeout_s: 6
 """
 _LIVE: tuple[str, ...] = (sys.executable, "-m", "voicebench", "live")
-_LIVE += ("--input-device", MICROPHONE, "--output-device", SPEAKER)
+_AT_THE_CARD = ("--input-device", MICROPHONE, "--output-device", SPEAKER)
 
 SHORT = "It is Paris."
 LONG = "It is Paris, as far as anyone who was asked about it knows, and they all live there too."
@@ -53,15 +53,22 @@ def scripted(folder: Path, reply: str = SHORT) -> Path:
 class Talk:
     """A running `voicebench live`. Its lines for eyes are waited for, never for ever."""
 
-    def __init__(self, card: VirtualCard, folder: Path, *arguments: str | Path, terminal: int | None = None):
+    def __init__(
+        self,
+        card: VirtualCard | None,
+        folder: Path,
+        *arguments: str | Path,
+        terminal: int | None = None,
+        devices: tuple[str, ...] = _AT_THE_CARD,
+    ):
         self._card = card
         self.run = folder / "run"
         self.lines: list[str] = []
         self._told = threading.Condition()
         self.process = subprocess.Popen(
-            [*_LIVE, "--out", str(self.run), *map(str, arguments)],
+            [*_LIVE, *devices, "--out", str(self.run), *map(str, arguments)],
             cwd=ROOT,
-            env={**card.environment, "COLUMNS": "200"},
+            env={**(os.environ if card is None else card.environment), "COLUMNS": "200"},
             stdin=subprocess.DEVNULL if terminal is None else terminal,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
@@ -112,6 +119,7 @@ class Talk:
         """Speak a recording into the microphone."""
         clip = decode(sample)
         speech = np.concatenate((np.zeros(clip.sample_rate // 5, np.float32), clip.samples[:, 0]))
+        assert self._card is not None
         return self._card.speak(speech, clip.sample_rate)
 
     def turns(self, count: int, sample: Path = YES) -> None:

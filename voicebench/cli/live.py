@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, NoReturn
 
 import typer
 
-from voicebench.errors import ExitStatus
+from voicebench.errors import BadRequest, ExitStatus
 
 if TYPE_CHECKING:
+    from voicebench.live.conversation import LiveOptions
+    from voicebench.runner import RunPlan
     from voicebench.turns.records import TurnRecord
 
 
@@ -29,6 +32,18 @@ def live(
     turns: Annotated[
         int | None, typer.Option("--turns", min=1, help="End after so many turns with each mode.")
     ] = None,
+    web: Annotated[
+        bool, typer.Option("--web", help="Speak in a web page instead: no audio library is needed here.")
+    ] = False,
+    port: Annotated[
+        int, typer.Option("--port", min=0, max=65535, help="With --web: the port; 0 takes a free one.")
+    ] = 0,
+    host: Annotated[
+        str, typer.Option("--host", help="With --web: another address of this machine than loopback.")
+    ] = "127.0.0.1",
+    open_browser: Annotated[
+        bool, typer.Option("--open", help="With --web: open the page in the browser.")
+    ] = False,
     list_devices: Annotated[
         bool, typer.Option("--list-devices", help="Show the sound devices, and leave.")
     ] = False,
@@ -52,31 +67,25 @@ def live(
     as_json: Annotated[bool, typer.Option("--json", help="Print the report as one JSON object.")] = False,
 ) -> None:
     """Speak with the agent: each turn is measured at the devices, and shown at once."""
-    import asyncio
-
     from voicebench.audio import devices
     from voicebench.cli.batch import changed_settings, chosen_config
-    from voicebench.cli.models import FetchBar
-    from voicebench.cli.result import show_run
 
     if list_devices:
         _show_devices(devices.list_devices(), as_json=as_json)
         return
+    if not web and (port or host != "127.0.0.1" or open_browser):
+        raise BadRequest("--port, --host and --open belong to --web.", "Add --web, or leave them out.")
+    if web and (input_device or output_device):
+        raise BadRequest(
+            "With --web the browser chooses the devices.", "Leave --input-device and --output-device out."
+        )
     from voicebench.live import conversation
     from voicebench.live.beginning import live_plan
-    from voicebench.live.card import Card
-    from voicebench.live.screen import LiveScreen
 
     settings, where = chosen_config(config)
     if mode:
         settings, where = changed_settings(settings, {"modes": tuple(mode)}), "--mode"
     plan = live_plan(settings, where)
-    there = devices.list_devices()
-    chosen = (
-        devices.find_device(input_device, "input", there),
-        devices.find_device(output_device, "output", there),
-    )
-    screen = LiveScreen(settings.budget_ms)
     options = conversation.LiveOptions(
         turns=turns,
         out=out,
@@ -85,7 +94,31 @@ def live(
         offline=offline,
         echo=not no_echo_gate,
     )
-    card = Card(*chosen, echo=options.echo)
+    if web:
+        _in_the_browser(plan, options, (host, port), open_browser=open_browser, as_json=as_json)
+    _at_the_devices(plan, options, (input_device, output_device), as_json=as_json)
+
+
+def _at_the_devices(
+    plan: RunPlan, options: LiveOptions, wanted: tuple[str | None, str | None], *, as_json: bool
+) -> NoReturn:
+    """Hold the conversation over this machine's sound devices, and leave with its status."""
+    import asyncio
+
+    from voicebench.audio import devices
+    from voicebench.cli.models import FetchBar
+    from voicebench.cli.result import show_run
+    from voicebench.live import conversation
+    from voicebench.live.card import Card
+    from voicebench.live.screen import LiveScreen
+
+    there = devices.list_devices()
+    card = Card(
+        devices.find_device(wanted[0], "input", there),
+        devices.find_device(wanted[1], "output", there),
+        echo=options.echo,
+    )
+    screen = LiveScreen(plan.config.budget_ms)
     status = ExitStatus.INTERRUPTED
     try:
         with screen:
@@ -100,6 +133,40 @@ def live(
         sys.stdout.flush()
         sys.stderr.flush()
         os._exit(int(status))
+    raise typer.Exit(status)
+
+
+def _in_the_browser(
+    plan: RunPlan, options: LiveOptions, address: tuple[str, int], *, open_browser: bool, as_json: bool
+) -> NoReturn:
+    """Hold the conversation in a web page, and leave with its status."""
+    import asyncio
+
+    from voicebench.cli.models import FetchBar
+    from voicebench.cli.result import show_run
+    from voicebench.live.web.server import WebOptions, is_loopback
+    from voicebench.live.web.talk import WebTalk
+
+    talk = WebTalk(plan, options, WebOptions(*address))
+
+    def served(url: str) -> None:
+        if not is_loopback(address[0]):
+            talk.screen.say(
+                "! Other machines can reach this page. Browsers give a page the microphone only on localhost "
+                "or over https: for another machine use a tunnel (ssh -L) to loopback instead."
+            )
+        talk.screen.say(
+            f"The conversation waits in your browser; whoever has this address can hold it:\n{url}"
+        )
+        if open_browser:
+            import webbrowser
+
+            webbrowser.open(url)
+
+    status = ExitStatus.INTERRUPTED
+    with contextlib.suppress(KeyboardInterrupt), talk.screen:
+        asyncio.run(talk.hold(served, lambda folder: show_run(folder, as_json=as_json), FetchBar()))
+        status = _status_of(talk.screen.records)
     raise typer.Exit(status)
 
 

@@ -45,6 +45,9 @@ class Level:
 class Card:
     """Both devices. `stuck` turns true where one of them did not let itself be closed."""
 
+    returns = False
+    """May a device that is lost come back in the same conversation?"""
+
     def __init__(self, microphone: Device, speaker: Device, *, echo: bool = True) -> None:
         self.capture = Capture(microphone)
         self.playout = Playout(speaker)
@@ -78,6 +81,10 @@ class Card:
     def transports(self, rate: int) -> tuple[Microphone, Speaker]:
         """Source and sink of a pipeline whose voice has that rate in Hz."""
         return Microphone(self.capture), Speaker(self.playout, rate)
+
+    async def there(self) -> bool:
+        """Wait for devices that are on their way back; False where they do not come."""
+        return True
 
     @property
     def lost(self) -> str | None:

@@ -45,6 +45,8 @@ class LiveOptions:
     offline: bool = False
     echo: bool = True
     """Is the agent's own voice to be recognised in the microphone?"""
+    wishes: Wishes = field(default_factory=Wishes)
+    """What is asked for while it goes on, by key or otherwise."""
     environment: Mapping[str, str] = field(default_factory=lambda: dict(os.environ))
 
     @property
@@ -119,7 +121,7 @@ class _Talk:
         self._card, self._options, self._screen, self._journal = card, options, screen, journal
         self._modes = {mode.id: mode for mode in plan.modes}
         self._sessions: dict[str, LiveSession] = {}
-        self._wishes = Wishes()
+        self._wishes = options.wishes
         self._entries: list[PlannedEntry] = []
         self._counts: Counter[str] = Counter()
         self._turns: Counter[str] = Counter()
@@ -139,7 +141,8 @@ class _Talk:
                     self._screen.phase(f"Warming up {mode_id}")
                     session = await self._session(mode_id)
                     heard = await session.listen(speak=clip)
-                    assert heard is not None
+                    if heard is None:
+                        break
                     record = self._record(self._facts(mode_id, number, number, SAMPLE), heard)
                     journal.append(record)
                     self._screen.warmup(record)
@@ -163,12 +166,15 @@ class _Talk:
             while True:
                 mode_id = order[place]
                 wishes = self._wishes
+                if not await self._card.there():
+                    return False
                 if wishes.quit:
                     return True
-                if wishes.next_mode:
-                    wishes.next_mode = False
+                if wishes.next_mode or wishes.mode is not None:
+                    chosen = order.index(wishes.mode) if wishes.mode in order else place + 1
+                    wishes.next_mode, wishes.mode = False, None
                     await self._silence(mode_id)
-                    place = (place + 1) % len(order)
+                    place = chosen % len(order)
                     self._screen.speak(order[place], keys.active)
                     continue
                 speak = None
@@ -178,7 +184,11 @@ class _Talk:
                 record = await self._turn(mode_id, speak)
                 if record is None:
                     continue
-                if record.outcome is Outcome.FAILED and self._card.lost is not None:
+                if (
+                    record.outcome is Outcome.FAILED
+                    and not self._card.returns
+                    and self._card.lost is not None
+                ):
                     return False
                 if self._options.turns is not None and self._turns[mode_id] >= self._options.turns:
                     place += 1
@@ -216,7 +226,7 @@ class _Talk:
             PlannedEntry(mode=mode_id, sample=record.sample, repeat=repeat, anchor=record.anchor)
         )
         self._planned(mode_id)
-        self._screen.turn(record)
+        self._screen.turn(record, heard)
         return record
 
     def _record(self, facts: TurnFacts, heard: HeardLive) -> TurnRecord:
@@ -270,6 +280,7 @@ class _Talk:
         if session is None:
             mode = self._modes[mode_id]
             session = LiveSession(mode, self._plan.specs, self._plan.config, self._shared, self._card)
+            session.on_progress = self._screen.progress
             await session.open()
             self._sessions[mode_id] = session
         return session

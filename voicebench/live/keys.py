@@ -19,11 +19,13 @@ class Wishes:
     repeat: bool = False
     quit: bool = False
     mute_changed: bool = False
+    mode: str | None = None
+    """The mode to go on with, by its id."""
 
     @property
     def any(self) -> bool:
         """Is there something to do before the next turn?"""
-        return self.next_mode or self.repeat or self.quit
+        return self.next_mode or self.repeat or self.quit or self.mode is not None
 
     def press(self, key: str) -> None:
         """Take one key; one without a meaning changes nothing."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import statistics
 from types import TracebackType
+from typing import TYPE_CHECKING
 
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
@@ -15,6 +16,9 @@ from voicebench.live.card import Level
 from voicebench.live.keys import LEGEND
 from voicebench.turns.records import Outcome, TurnRecord
 from voicebench.turns.run_folder import RunFolder
+
+if TYPE_CHECKING:
+    from voicebench.live.session import HeardLive
 
 
 class LiveScreen:
@@ -78,8 +82,11 @@ class LiveScreen:
         if record.outcome is not Outcome.COMPLETED:
             self.say(f"warm-up: {record.outcome.value}: {one_line(record.reason or '')}")
 
-    def turn(self, record: TurnRecord) -> None:
-        """A turn is on disk."""
+    def progress(self, heard: HeardLive) -> None:
+        """Something may have changed in the turn that is under way."""
+
+    def turn(self, record: TurnRecord, heard: HeardLive | None = None) -> None:
+        """A turn is on disk; `heard` is what it was made of."""
         self.records.append(record)
         standing = self._standing(record.mode)
         if self._plain:

@@ -96,6 +96,8 @@ class LiveSession(Session):
         self._edges: dict[int, Found] = {}
         self._goes_on_ns: int | None = None
         self._goes_on_sample = 0
+        self.on_progress: Callable[[HeardLive], None] = lambda heard: None
+        """Called whenever something may have changed in a turn."""
 
     async def listen(
         self,
@@ -172,6 +174,10 @@ class LiveSession(Session):
         while True:
             self._changed.clear()
             lost = self._card.lost
+            self.on_progress(heard)
+            if lost is not None and self._card.returns and not segments(heard.events):
+                # Nobody was in the middle of anything.
+                return None
             if lost is not None:
                 heard.lost = lost
                 self.healthy = False

@@ -1,0 +1,138 @@
+"""A conversation over the page's socket: the page is told the journal; a page that goes is told of."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import time
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+from tests.live.fake_page import FakePage
+from tests.live.talking import LONG, SCRIPTED, YES
+from voicebench.live.beginning import live_plan
+from voicebench.live.conversation import LiveOptions
+from voicebench.live.web.server import WebOptions
+from voicebench.live.web.talk import WebTalk
+from voicebench.plan.config import load_config
+from voicebench.turns.run_folder import RunFolder
+
+HOSTILE = "</td><script>alert(1)</script> <img src=x onerror=alert(2)>"
+
+
+@asynccontextmanager
+async def _served(folder: Path, reply: str, **options: Any) -> AsyncIterator[tuple[WebTalk, str]]:
+    """A conversation that is held while entered; its end is waited for."""
+    path = folder / "live.yaml"
+    path.write_text(SCRIPTED.format(reply=reply) + "\n", "utf-8")
+    config = load_config(path).model_copy(update={"modes": ("test/scripted", "test/other")})
+    plan = live_plan(config, str(path))
+    talk = WebTalk(plan, LiveOptions(out=folder / "run", **options), WebOptions())
+    address: asyncio.Future[str] = asyncio.get_running_loop().create_future()
+    held = asyncio.create_task(talk.hold(address.set_result, _write_report))
+    try:
+        yield talk, await address
+        async with asyncio.timeout(20):
+            await held
+    finally:
+        held.cancel()
+        await asyncio.gather(held, return_exceptions=True)
+
+
+def _write_report(folder: RunFolder) -> None:
+    (folder.path / "report.html").write_text("<p>report", "utf-8")
+    (folder.path / "report.json").write_text("{}", "utf-8")
+
+
+def _journal(folder: Path) -> list[dict[str, Any]]:
+    text = (folder / "run" / "turns.jsonl").read_text("utf-8")
+    return [json.loads(line) for line in text.splitlines()]
+
+
+async def _ready(page: FakePage) -> None:
+    """Press Start, and wait until one may speak."""
+    await page.start()
+    await page.until(lambda: any(one["ready"] for one in page.states))
+
+
+async def test_the_page_is_told_the_journal(tmp_path: Path) -> None:
+    """Two turns in two modes, one repeated: the page has the journal's figures, and End gives the report."""
+    async with _served(tmp_path, HOSTILE) as (talk, url), FakePage(url) as page:
+        assert not talk.page.connected
+        await _ready(page)
+        page.speak(YES)
+        await page.turns(1)
+        await page.say(type="wish", what="mode", mode="test/other")
+        await page.say(type="wish", what="repeat")
+        told = await page.turns(2)
+        await page.say(type="wish", what="end")
+        await page.until(lambda: bool(page.of("ended")))
+        kept = _journal(tmp_path)
+        assert [one["mode"] for one in kept] == ["test/scripted", "test/other"]
+        assert [one["sample"] for one in kept] == ["microphone", "repeated"]
+        for shown, one in zip(told, kept, strict=True):
+            assert one["outcome"] == "completed"
+            assert one["anchor"] == "vad_backdated"
+            assert one["reply"] == HOSTILE
+            for name in ("turn", "mode", "outcome", "transcript", "reply", "voice_to_voice_ms", "stages_ms"):
+                assert shown[name] == one[name], name
+            assert shown["uncertainty_ms"] == one["uncertainty_ms"]
+            assert sum(shown["uncertainty"].values()) <= one["uncertainty_ms"] + 60
+            assert [slot["slot"] for slot in shown["slots"]] == ["400", "500", "residual"]
+            assert max(shown["picture"]["person"]) > 5
+            assert max(shown["picture"]["agent"]) > 5
+        assert told[0]["standing"]["p50_ms"] == kept[0]["voice_to_voice_ms"] or not told[0]["counted"]
+        (ended,) = page.of("ended")
+        assert {one["name"] for one in ended["files"]} == {"report.html", "report.json"}
+        run = json.loads((tmp_path / "run" / "run.json").read_text("utf-8"))
+        assert run["complete"] is True
+        assert run["devices"]["web"] is True
+
+
+async def test_a_page_that_goes_fails_its_turn_and_may_come_back(tmp_path: Path) -> None:
+    """A tab closed in a reply fails the turn within a second; closed while nobody speaks it fails nothing."""
+    async with _served(tmp_path, LONG) as (talk, url):
+        async with FakePage(url) as page:
+            await _ready(page)
+            page.speak(YES)
+            await page.until(lambda: page.played > 4_000)
+        gone = time.monotonic()
+        while not (tmp_path / "run" / "turns.jsonl").read_text("utf-8"):
+            assert time.monotonic() - gone < 1.0
+            await asyncio.sleep(0.01)
+        async with FakePage(url) as page:
+            await page.until(lambda: bool(page.of("welcome")))
+            (welcome,) = page.of("welcome")
+            (lost,) = welcome["turns"]
+            assert lost["outcome"] == "failed"
+            assert "closed" in lost["reason"]
+            await page.start()
+            await page.until(lambda: bool(page.of("listening")))
+        async with FakePage(url) as page:
+            await page.start()
+            page.speak(YES)
+            await page.turns(1)
+            await page.say(type="wish", what="end")
+            await page.until(lambda: bool(page.of("ended")))
+        assert [one["outcome"] for one in _journal(tmp_path)] == ["failed", "completed"]
+        assert talk.page.generation == 3
+
+
+async def test_another_window_takes_the_conversation_over(tmp_path: Path) -> None:
+    """A second page replaces the first, which is told so; a message without a meaning ends a page."""
+    async with _served(tmp_path, LONG) as (_, url), FakePage(url) as first:
+        await _ready(first)
+        async with FakePage(url) as second:
+            await _ready(second)
+            assert first._socket.closed
+            assert first._socket.close_code == 4000
+            await second.say(type="nonsense")
+            await asyncio.wait_for(second._tasks[0], 5)
+            assert second._socket.close_code == 1008
+        async with FakePage(url) as third:
+            await third.start()
+            await third.until(lambda: bool(third.of("listening")))
+            await third.say(type="wish", what="end")
+            await third.until(lambda: bool(third.of("ended")))
