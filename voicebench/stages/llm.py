@@ -17,6 +17,9 @@ from voicebench.stages.llm_keys import redact
 from voicebench.stages.retries import Retry, begin_again, retry_after_s
 from voicebench.turns.stream import AttemptLog, StreamLog, StreamStatus
 
+Opened = Callable[[Any, StreamLog], Callable[[Any], Any] | None]
+"""Told of each stream that an SDK opened; may give what makes of an event what the caller is handed."""
+
 Reader = Callable[[StreamLog, Any, int], None]
 """Reads one event of a protocol into the log: (log, event, arrival in ns)."""
 
@@ -59,12 +62,11 @@ class Tap:
         create: Callable[..., Awaitable[Any]],
         reader: Reader,
         asked: Callable[[dict[str, Any]], dict[str, Any]],
-        opened: Callable[[Any, StreamLog], None] | None = None,
+        opened: Opened | None = None,
     ) -> Callable[..., Awaitable[Any]]:
         """The SDK call `create`, observed. `asked` picks the options that make the mode.
 
-        `opened` is called with the SDK's stream before its first event is read, for what its events do not
-        show.
+        `opened` is called with the SDK's stream before its first event is read.
         """
 
         async def observed(**request: Any) -> Any:
@@ -79,11 +81,9 @@ class Tap:
                 finally:
                     CURRENT.reset(current)
                 log.request_id = request_id_of(stream)
-                if opened is not None:
-                    opened(stream, log)
                 return stream
 
-            return TappedStream(await self.called(call, log), log, reader, self, call)
+            return TappedStream(await self.called(call, log), log, reader, self, call, opened)
 
         return observed
 
@@ -176,14 +176,21 @@ class TappedStream:
         reader: Reader,
         tap: Tap,
         call: Callable[[], Awaitable[Any]] | None = None,
+        opened: Opened | None = None,
     ) -> None:
         """`call` makes the request once more; without it a stream that fails is not tried again."""
-        self._stream = stream
-        self._events: AsyncIterator[Any] = stream.__aiter__()
         self._log = log
         self._reader = reader
         self._tap = tap
         self._call = call
+        self._opened = opened
+        self._take(stream)
+
+    def _take(self, stream: Any) -> None:
+        """Read this stream from now on."""
+        self._stream = stream
+        self._handed_on = None if self._opened is None else self._opened(stream, self._log)
+        self._events: AsyncIterator[Any] = stream.__aiter__()
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._stream, name)
@@ -210,7 +217,7 @@ class TappedStream:
             self._tap.read(self._log, self._reader, event)
             if ran and not self._log.running and await self._reopened(None):
                 continue
-            return event
+            return event if self._handed_on is None else self._handed_on(event)
 
     async def _reopened(self, error: Exception | None) -> bool:
         """Was the request made again after a failure within its stream?"""
@@ -224,8 +231,7 @@ class TappedStream:
             raise
         with contextlib.suppress(Exception):
             await self._close_stream()
-        self._stream = await self._tap.called(self._call, self._log)
-        self._events = self._stream.__aiter__()
+        self._take(await self._tap.called(self._call, self._log))
         return True
 
     async def aclose(self) -> None:

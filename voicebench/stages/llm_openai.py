@@ -13,6 +13,7 @@ from voicebench.stages.llm import Asker, Tap, field_of, saw_reasoning, saw_text,
 from voicebench.stages.llm_ask import StreamAsker, without_models
 from voicebench.stages.llm_http import client_options
 from voicebench.stages.llm_keys import NO_KEY, Endpoint, endpoint_needs, key_for
+from voicebench.stages.llm_light import chat_text, light_events
 from voicebench.stages.llm_warm import warm
 from voicebench.stages.quiet import hush_pipecat
 from voicebench.stages.shared import Shared
@@ -136,17 +137,19 @@ def chat_asker(
 class _Observed:
     """The parts of an SDK client that the service calls, with `create` seen by the tap.
 
-    `plain` streams give JSON where the SDK's give its models.
+    `plain` streams give JSON; others what pipecat's service reads.
     """
 
     def __init__(self, client: Any, tap: Tap, *, plain: bool = False) -> None:
         self.chat = self
         self.completions = self
 
-        def opened(stream: Any, log: StreamLog) -> None:
+        def opened(stream: Any, log: StreamLog) -> Callable[[Any], Any] | None:
             watch_done(stream, log)
             if plain:
                 without_models(stream)
+                return None
+            return light_events(stream, chat_text)
 
         self.create: Callable[..., Any] = tap.wrap(
             client.chat.completions.create, read_chat, asked_options, opened

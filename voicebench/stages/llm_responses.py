@@ -12,6 +12,7 @@ from voicebench.plan.registry import Needs, Plugin
 from voicebench.stages.llm import Asker, Tap, field_of, saw_reasoning, saw_text, saw_token, typed_problem
 from voicebench.stages.llm_ask import StreamAsker, without_models
 from voicebench.stages.llm_keys import Endpoint, endpoint_needs, key_for
+from voicebench.stages.llm_light import light_events, responses_text
 from voicebench.stages.llm_openai import endpoint_client, shared_client
 from voicebench.stages.llm_warm import warm
 from voicebench.stages.quiet import hush_pipecat
@@ -113,15 +114,17 @@ def replies_are_no_errors(service_class: type[Any]) -> type[Any]:
 class _Observed:
     """The parts of an SDK client that the service calls, with `create` seen by the tap.
 
-    `plain` streams give JSON where the SDK's give its models.
+    `plain` streams give JSON; others what pipecat's service reads.
     """
 
     def __init__(self, client: Any, tap: Tap, *, plain: bool = False) -> None:
         self.responses = self
 
-        def opened(stream: Any, log: StreamLog) -> None:
+        def opened(stream: Any, log: StreamLog) -> Callable[[Any], Any] | None:
             if plain:
                 without_models(stream)
+                return None
+            return light_events(stream, responses_text)
 
         self.create: Callable[..., Any] = tap.wrap(
             client.responses.create, read_responses, asked_options, opened
