@@ -30,6 +30,7 @@ from voicebench.analysis.quality import (
     word_errors_of,
 )
 from voicebench.analysis.slot_figures import Headline, SlotFigures, Sweep, headline_of, slots_of, sweep_of
+from voicebench.analysis.speculation import Speculation, speculation_of
 from voicebench.analysis.statistics import (
     StageMeans,
     Summary,
@@ -93,6 +94,7 @@ class ModeReport:
     answers: Answers
     usd_per_turn: Summary
     usd_total: float | None
+    speculation: Speculation
     lag: Summary
     load: LoadFigures
     """Without any figure where the run had no schedule."""
@@ -216,6 +218,7 @@ def build_mode(
         answers=answers_of(records, kind),
         usd_per_turn=counted.over(lambda record: record.usd),
         usd_total=sum(bills) if bills else None,
+        speculation=speculation_of(records),
         lag=counted.over(lambda record: record.lag_ms),
         load=LoadFigures(
             queue=counted.over(lambda record: record.queue_ms),

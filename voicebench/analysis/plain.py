@@ -48,6 +48,7 @@ def plain_mode(entry: ModeReport) -> dict[str, Any]:
         "usd_per_turn": entry.usd_per_turn.to_dict(),
         "usd_per_1000_turns": None if entry.usd_per_turn.mean is None else 1000 * entry.usd_per_turn.mean,
         "usd_total": entry.usd_total,
+        "speculation": entry.speculation.to_dict(),
         "lag_ms": entry.lag.to_dict(),
         "load": entry.load.to_dict(),
         "waveform_difference_ms": entry.waveform_difference.to_dict(),

@@ -249,10 +249,15 @@ def worth_table(report: Report) -> Table:
             "USD a turn",
         ),
         rows=tuple((*_name(report, entry), *_worth_cells(entry)) for entry in report.modes),
-        note="Word errors are pooled: all errors over all reference words.",
+        note=" ".join(["Word errors are pooled: all errors over all reference words.", *_ahead(report)]),
         labels=len(first),
         optional=("first token (ms)",),
     )
+
+
+def _ahead(report: Report) -> list[str]:
+    """What was asked of the models ahead of the turn's end, a sentence a mode."""
+    return [f"{entry.mode}: {told}." for entry in report.modes if (told := entry.speculation.words)]
 
 
 def _worth_cells(entry: ModeReport) -> tuple[str, ...]:

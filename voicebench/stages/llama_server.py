@@ -1,11 +1,12 @@
 """A process that serves one GGUF model over an OpenAI-compatible API on loopback.
 
-`python -m voicebench.stages.llama_server MODEL THREADS CONTEXT_TOKENS`: announces its port when the model is
-loaded, and ends with its parent. The key that it asks for comes in VOICEBENCH_LLAMA_KEY.
+`python -m voicebench.stages.llama_server MODEL THREADS CONTEXT_TOKENS NICENESS`: announces its port when the
+model is loaded, and ends with its parent. The key that it asks for comes in VOICEBENCH_LLAMA_KEY.
 """
 
 from __future__ import annotations
 
+import contextlib
 import os
 import sys
 import threading
@@ -13,6 +14,18 @@ from pathlib import Path
 from urllib.parse import urlsplit
 
 from voicebench.child import announce, end_with_parent
+
+
+def give_way(niceness: int) -> None:
+    """Let other processes go first where processors are short; nothing where the system has no such thing.
+
+    Linux may share processor time among sessions before it looks at processes, and this one has its own.
+    """
+    if not niceness or not hasattr(os, "nice"):
+        return
+    os.nice(niceness)
+    with contextlib.suppress(OSError):
+        Path("/proc/self/autogroup").write_text(f"{niceness}\n", "ascii")
 
 
 def serve(model: Path, threads: int, context_tokens: int, key: str) -> None:
@@ -41,4 +54,5 @@ def serve(model: Path, threads: int, context_tokens: int, key: str) -> None:
 
 if __name__ == "__main__":
     end_with_parent()
+    give_way(int(sys.argv[4]))
     serve(Path(sys.argv[1]), int(sys.argv[2]), int(sys.argv[3]), os.environ.pop("VOICEBENCH_LLAMA_KEY", ""))

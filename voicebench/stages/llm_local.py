@@ -23,6 +23,10 @@ class LlamaSettings(Settings):
     model: str | None = None
     """A catalogue id or the path of a GGUF file; None: the mode's own model."""
     threads: int = Field(2, ge=1, le=64)
+    niceness: int = Field(0, ge=0, le=19)
+    """By how much the server gives way where processors are short (Unix): the rest of a reply is written
+    while its first clause is made into sound, which is what the person waits for. It costs nothing while the
+    model works alone, and much beside other programs at work."""
     context_tokens: int = Field(2048, ge=256)
     timeout_s: float = Field(60.0, gt=0)
 
@@ -64,7 +68,7 @@ def _server(mode: Mode, settings: LlamaSettings, shared: Shared) -> tuple[str, A
     """The run's server for this model, started the first time: its address and the SDK's client for it."""
     model = settings.model or mode.model
     return shared.get(
-        ("llama.cpp", model, settings.threads, settings.context_tokens),
+        ("llama.cpp", model, settings.threads, settings.context_tokens, settings.niceness),
         lambda: _serve(model, settings, shared),
     )
 
@@ -89,6 +93,7 @@ def _serve(model: str, settings: LlamaSettings, shared: Shared) -> tuple[str, An
             str(path),
             str(settings.threads),
             str(settings.context_tokens),
+            str(settings.niceness),
         ],
         name="The local language model's server",
         log=log,
