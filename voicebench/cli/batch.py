@@ -24,7 +24,8 @@ def batch(
         typer.Argument(metavar="[FILE|FOLDER]...", help="Audio to speak; none: audio_samples/."),
     ] = None,
     config: Annotated[
-        Path | None, typer.Option("--config", help="A YAML file; else configs/default.yaml, here or installed.")
+        Path | None,
+        typer.Option("--config", help="A YAML file; else configs/default.yaml, here or installed."),
     ] = None,
     mode: Annotated[
         list[str] | None, typer.Option("--mode", help="A mode's id, instead of the config's; repeatable.")
@@ -79,7 +80,13 @@ def batch(
     from voicebench.runner import RunOptions, make_plan, run
 
     if resume is not None:
-        given: dict[str, object] = {"audio": audio, "--config": config, "--mode": mode, "--repeats": repeats, "--out": out}
+        given: dict[str, object] = {
+            "audio": audio,
+            "--config": config,
+            "--mode": mode,
+            "--repeats": repeats,
+            "--out": out,
+        }
         given |= {"--limit": limit, "--seed": seed, "--pace": pace}
         given |= {"--sessions": sessions, "--rate": rate}
         _refuse_beside_resume([name for name, value in given.items() if value is not None])
