@@ -7,6 +7,7 @@ from typing import Any
 
 from voicebench.models.resolve import resolve_piper, resolve_whisper
 from voicebench.plan.config import Config, load_config
+from voicebench.plan.modes import Mode, find_mode
 
 CONFIGS = Path(__file__).parents[2] / "configs"
 TEN = (
@@ -64,6 +65,12 @@ def ours() -> Config:
     return default.model_copy(update={"name": "voicebench", "modes": plain().modes, "samples_per_mode": {}})
 
 
+def _local(**settings: Any) -> list[Mode]:
+    """The local mode with other settings of its server, as `own_modes` takes it."""
+    mode = find_mode(plain().modes[0], {})
+    return [mode.model_copy(update={"settings": {**mode.settings, **settings}})]
+
+
 OFF: dict[str, dict[str, Any]] = {
     "short window": {"asr": {"window": "full", "beam_size": 1}},
     "short window (beam 5)": {"asr": {"window": "full", "beam_size": 5}},
@@ -73,6 +80,12 @@ OFF: dict[str, dict[str, Any]] = {
     "trimmed silence": {"tts": {"trim_leading_silence": False}},
     "asr on 1 thread (2)": {"asr": {"cpu_threads": 2}},
     "tts on 2 threads (1)": {"tts": {"threads": 1}},
+    "tts spins (not)": {"tts": {"spin": False}},
+    "llm on 2 threads (1)": {"own_modes": _local(threads=1)},
+    "llm as others (niceness 10)": {"own_modes": _local(niceness=10)},
+    "early at 64 ms (96)": {"early": {"transcribe_after_ms": 96}},
+    "early at 64 ms (32)": {"early": {"transcribe_after_ms": 32}},
+    "wait of 0.2 s (0.35)": {"vad": {"stop_secs": 0.35}},
     "vad only (Smart Turn)": {"turn": {"kind": "smart_turn", "silence_secs": 3.0}},
 }
 """What is changed, one setting at a time, from voicebench's stack. With early transcription all goes that is
@@ -107,7 +120,7 @@ def without(name: str) -> Config:
     """Our stack with one setting changed. Raises KeyError where there is no arm of that name."""
     raw = ours().model_dump()
     for key, part in changes()[name].items():
-        raw[key] = part if key == "turn" else {**raw[key], **part}
+        raw[key] = part if key in ("turn", "own_modes") else {**raw[key], **part}
     if raw["early"]["transcribe_after_ms"] is None:
         raw["early"] = {key: False if value is True else value for key, value in raw["early"].items()}
     return Config.model_validate({**raw, "name": name})
