@@ -20,7 +20,7 @@ from voicebench.clock import NS_PER_MS, NS_PER_S, now_ns
 FRAME_MS = 20
 RATE = 16_000
 FRAME_SAMPLES = RATE * FRAME_MS // 1000
-IN_REAL_TIME_S = 0.6
+IN_REAL_TIME_S = 0.5
 """So long before the end of the speech a sped-up clip goes on in real time, at the latest."""
 PATIENCE_MS = 60.0
 """A silence within speech that has lasted so long may end the turn: from then on nothing is sped up."""

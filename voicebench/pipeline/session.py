@@ -35,7 +35,7 @@ UNHEARD_S = 5.0
 """So long after the last sign of life a person's turn is over of which no transcript comes."""
 TAIL_S = 0.1
 """So much of a reply's end may chunking and resampling hold back."""
-MADE_S = 0.3
+MADE_S = 0.2
 """So much of a reply sounds that need only be made."""
 BLIND_TURNS = ("vad", "speech_timeout")
 """Turn detectors that do not listen themselves; others may look back from the speech by the clock."""
