@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -10,6 +12,7 @@ from numpy.typing import NDArray
 RESAMPLES = 2000
 LEAST_N = 6
 """From n = 6 on the range of the values itself covers the median at 95 %: 1 - 2 * 0.5**6 = 0.97."""
+EXACT_IN_FLOAT32 = 2**24
 MOST_CLUSTERS = 2000
 """More samples than this are drawn in groups."""
 
@@ -72,23 +75,44 @@ def _of_clusters(ordered: Floats, clusters: Numbers, rng: np.random.Generator) -
     weights = np.bincount(drawn.ravel(), minlength=RESAMPLES * units).reshape(RESAMPLES, units)
     cells = clusters * blocks + np.arange(n) // width
     held = np.bincount(cells, minlength=units * blocks).reshape(units, blocks)
-    reached = weights.astype(np.float64) @ np.cumsum(held, axis=1).astype(np.float64)
+    # Whole numbers: exact in single precision up to 2**24, and twice as quick to multiply.
+    exact = np.float32 if n < EXACT_IN_FLOAT32 // 64 else np.float64
+    reached = weights.astype(exact) @ np.cumsum(held, axis=1).astype(exact)
     size = reached[:, -1].astype(np.intp)
-    low, high = (
-        _value_at(ordered, clusters, weights, reached, width, rank) for rank in ((size - 1) // 2, size // 2)
-    )
+    # A column beyond the last cluster, which is never drawn, stands for places beyond the last value.
+    small = np.zeros((RESAMPLES, units + 1), dtype=np.int32)
+    small[:, :units] = weights
+    padded = np.full(blocks * width, units, dtype=np.intp)
+    padded[:n] = clusters
+    find = _Finder(ordered, padded.reshape(blocks, width), small, reached)
+    low, high = find.values_at(np.arange(RESAMPLES), (size - 1) // 2, size // 2)
     return (low + high) / 2
 
 
-def _value_at(
-    ordered: Floats, clusters: Numbers, weights: Numbers, reached: Floats, width: int, rank: Numbers
-) -> Floats:
-    """The value at `rank` (from 0) of each resample; `reached` is the weight up to each block's end."""
-    rows = np.arange(rank.size)
-    block = (reached <= rank[:, None]).sum(axis=1)
-    before = np.where(block > 0, reached[rows, np.maximum(block - 1, 0)], 0)
-    places = block[:, None] * width + np.arange(width)
-    inside = np.minimum(places, ordered.size - 1)
-    within = np.cumsum(weights[rows[:, None], clusters[inside]] * (places < ordered.size), axis=1)
-    offset = (before[:, None] + within <= rank[:, None]).sum(axis=1)
-    return np.asarray(ordered[block * width + offset])
+@dataclass(frozen=True)
+class _Finder:
+    """Finds values by their rank in resamples of whole clusters."""
+
+    ordered: Floats
+    clusters: Numbers
+    """The cluster of each value, a row a block."""
+    weights: NDArray[np.int32]
+    """How often each resample draws each cluster."""
+    reached: NDArray[Any]
+    """The weight up to each block's end, a row a resample."""
+
+    def values_at(self, rows: Numbers, rank: Numbers, other: Numbers) -> tuple[Floats, Floats]:
+        """The values at `rank` and at `other` (from 0; the same or the next one) of these resamples."""
+        reached, width = self.reached[rows], self.clusters.shape[1]
+        block = np.count_nonzero(reached <= rank[:, None].astype(reached.dtype), axis=1)
+        before = np.where(block > 0, reached[np.arange(rows.size), np.maximum(block - 1, 0)], 0)
+        flat = self.clusters[block] + (rows * self.weights.shape[1])[:, None]
+        within = np.cumsum(self.weights.ravel()[flat], axis=1, dtype=np.int32)
+        within += before[:, None].astype(np.int32)
+        first = self.ordered[block * width + np.count_nonzero(within <= rank[:, None], axis=1)]
+        offset = np.count_nonzero(within <= other[:, None], axis=1)
+        second = self.ordered[np.minimum(block * width + offset, self.ordered.size - 1)]
+        beyond = np.flatnonzero(offset >= width)
+        if beyond.size:  # the second rank begins another block
+            second[beyond] = self.values_at(rows[beyond], other[beyond], other[beyond])[0]
+        return first, second

@@ -19,10 +19,12 @@ from voicebench.turns.slot import (
     BY_SYNTHESIS,
     WORDS_PER_MINUTE,
     clause_instant_ns,
+    llm_span_ns,
     sentence_ends,
     spoken_pace,
     word_ends,
 )
+from voicebench.turns.timeline import Mark
 
 Floats = NDArray[np.float64]
 Numbers = NDArray[np.intp]
@@ -66,7 +68,23 @@ class Courses:
         self._flat = np.frombuffer(b"".join(one.deltas.packed for one in self.records)).reshape(-1, 3)
         self._sizes = np.array([len(one.deltas) for one in self.records], dtype=np.intp)
         self._begins = np.cumsum(self._sizes) - self._sizes
-        self.clause_ns = _column([clause_instant_ns(one) for one in self.records])
+        spans = [llm_span_ns(one) for one in self.records]
+        self.clause_ns = _column(
+            [
+                clause_instant_ns(one) if span is None else span
+                for one, span in zip(self.records, spans, strict=True)
+            ]
+        )
+        """`slot.clause_instant_ns` of each."""
+        self.non_llm_ns = _column(
+            [
+                None
+                if span is None
+                else one.marks_ns[Mark.FIRST_AUDIBLE] - one.marks_ns[Mark.SPEECH_END] - span
+                for one, span in zip(self.records, spans, strict=True)
+            ]
+        )
+        """`slot.non_llm_ns` of each."""
         self.end_ns = _column([one.reply_end_ns for one in self.records])
         self._pace = words_per_minute
         self._s_per_character = _column([spoken_pace(one) for one in self.records])

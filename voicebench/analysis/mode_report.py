@@ -246,7 +246,7 @@ def _over(records: Sequence[TurnRecord], value: Callable[[TurnRecord], float | N
 
 
 def _between(begin: Mark, end: Mark, record: TurnRecord) -> float | None:
-    first, last = record.marks_ns.get(begin.value), record.marks_ns.get(end.value)
+    first, last = record.marks_ns.get(begin), record.marks_ns.get(end)
     return None if first is None or last is None else (last - first) / NS_PER_MS
 
 

@@ -13,6 +13,7 @@ from voicebench.analysis.load_figures import find_load_caveats
 from voicebench.analysis.mode_report import ModeReport, build_mode
 from voicebench.analysis.plain import plain_mode
 from voicebench.analysis.siblings import Faster, worth_of
+from voicebench.turns.durable import plain_values
 from voicebench.turns.journal import JournalReading
 from voicebench.turns.records import TurnRecord
 from voicebench.turns.run_folder import ModeFacts, RunInfo
@@ -46,8 +47,8 @@ class Report:
 
     def to_dict(self) -> dict[str, Any]:
         """The plain values of `report.json`, schema 1."""
-        info = self.run.to_dict()
         kept = ("id", "started_at", "ended_at", "command", "config", "environment", "versions", "models")
+        info = plain_values(self.run.model_dump(include=set(kept)))
         return {
             "schema": SCHEMA,
             "run": {

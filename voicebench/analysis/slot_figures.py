@@ -12,7 +12,7 @@ from voicebench.analysis.courses import Courses, Floats, Numbers
 from voicebench.analysis.ledger import Share
 from voicebench.analysis.statistics import Summary, percentile, summarize
 from voicebench.clock import NS_PER_MS
-from voicebench.turns.slot import TTFT_SWEEP_MS, headline_tokens, residual_slot_ns
+from voicebench.turns.slot import TTFT_SWEEP_MS, headline_tokens
 
 RESIDUAL = "residual"
 """Each turn is held against its own residual slot."""
@@ -68,7 +68,7 @@ def slots_of(
     `samples` numbers the sample of each reply; `stack_ms` is what the stack leaves any mode, None where no
     turn tells. `missing` counts turns without deltas, `excluded` those kept out by a flag.
     """
-    own = np.array([residual_slot_ns(record, budget_ms) for record in courses.records], dtype=np.float64)
+    own = round(budget_ms * NS_PER_MS) - courses.non_llm_ns
 
     def figures(slot: str, slot_ms: float | None, deadlines: Floats | None = None) -> SlotFigures:
         fixed = np.nan if slot_ms is None else round(slot_ms * NS_PER_MS)

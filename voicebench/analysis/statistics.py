@@ -60,10 +60,13 @@ class Summary:
 
 def sorted_values(values: ArrayLike) -> Floats:
     """The values in ascending order. Raises ValueError for one that is not a finite number."""
-    array = np.sort(np.asarray(values, dtype=np.float64).ravel())
-    if array.size and not (math.isfinite(array[0]) and math.isfinite(array[-1])):
+    return _finite(np.sort(np.asarray(values, dtype=np.float64).ravel()))
+
+
+def _finite(ordered: Floats) -> Floats:
+    if ordered.size and not (math.isfinite(ordered[0]) and math.isfinite(ordered[-1])):
         raise ValueError("a statistic is asked over a value that is not a finite number")
-    return array
+    return ordered
 
 
 def _at(ordered: Floats, percent: float) -> float:
@@ -105,13 +108,15 @@ def summarize(
     array = np.asarray(values, dtype=np.float64).ravel()
     if clusters is not None and len(clusters) != array.size:
         raise ValueError(f"{array.size} values, but the clusters of {len(clusters)}")
-    order = np.argsort(array, kind="stable")
-    ordered = sorted_values(array)
-    n = ordered.size
+    n = array.size
     if n == 0:
         return Summary(0, missing, excluded)
     labels = None
-    if clusters is not None:
+    if clusters is None:
+        ordered = sorted_values(array)
+    else:
+        order = np.argsort(array, kind="stable")
+        ordered = _finite(array[order])
         labels = (clusters if isinstance(clusters, np.ndarray) else cluster_numbers(clusters))[order]
     high = {percent: _at(ordered, percent) if n >= least else None for percent, least in MIN_N.items()}
     return Summary(

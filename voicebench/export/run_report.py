@@ -17,6 +17,9 @@ from voicebench.turns.durable import FOLDER_MODE, cannot_write, write_atomically
 from voicebench.turns.records import TurnRecord
 from voicebench.turns.run_folder import RunFolder
 
+MANY = 10_000
+"""From so many turns on, looking for cycles of objects among them is noticed."""
+
 
 @dataclass(frozen=True)
 class RunReport:
@@ -34,6 +37,8 @@ def report_of(folder: RunFolder) -> RunReport:
     """
     with without_collection():
         reading = folder.turns()
+        if len(reading.records) > MANY:
+            gc.freeze()  # they stay until the report is told: later searches pass them over
         report = build_report(folder.info(), reading.records, warmup=folder.warmup().records, reading=reading)
         return RunReport(folder.path, report, tuple(latest_records(reading.records)[0]))
 

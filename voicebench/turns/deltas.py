@@ -5,10 +5,10 @@ To its readers it is a tuple of (instant, characters, tokens): read, compared an
 
 from __future__ import annotations
 
-from array import array
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import chain
-from struct import Struct
+from struct import Struct, pack
+from struct import error as StructError
 from typing import Any, overload
 
 from pydantic import GetCoreSchemaHandler
@@ -17,14 +17,14 @@ from pydantic_core import CoreSchema, core_schema
 Delta = tuple[int, int, float]
 """Ns from the slot's start (negative: ahead of it), characters, tokens."""
 
-MOST_NS = 2**53
-"""Beyond this (104 days) a double holds no single nanosecond."""
-
 _ROW = Struct("ddd")
 
 
 class Deltas(Sequence[Delta]):
-    """An immutable sequence of deltas. Raises ValueError for a number that it cannot hold exactly."""
+    """An immutable sequence of deltas. Instants are exact up to 104 days (2**53 ns) from the slot's start.
+
+    Raises ValueError for a number beyond what a double holds.
+    """
 
     __slots__ = ("packed",)
 
@@ -32,13 +32,11 @@ class Deltas(Sequence[Delta]):
     """Three doubles a delta, in this machine's byte order: instant, characters, tokens."""
 
     def __init__(self, deltas: Iterable[Delta] = ()) -> None:
+        values = tuple(chain.from_iterable(deltas))
         try:
-            values = array("d", chain.from_iterable(deltas))
-        except OverflowError as error:
+            self.packed = pack(f"{len(values)}d", *values)
+        except (OverflowError, StructError) as error:
             raise ValueError("a delta holds a number beyond all measure") from error
-        if values and (max(values) > MOST_NS or min(values) < -MOST_NS):
-            raise ValueError("a delta lies more than 104 days from the slot's start")
-        self.packed = values.tobytes()
 
     def __len__(self) -> int:
         return len(self.packed) // _ROW.size

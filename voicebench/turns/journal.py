@@ -218,7 +218,7 @@ def read_lines(lines: Iterator[bytes]) -> JournalReading:
         if not text:
             continue
         try:
-            if b"NaN" in text or b"Infinity" in text:
+            if (b"N" in text and b"NaN" in text) or b"Infinity" in text:
                 parse_strict_json(text)
             record = TurnRecord.model_validate_json(text)
             named = record.__pydantic_fields_set__
