@@ -85,11 +85,6 @@ class FakePage:
         """All that was told of that type."""
         return [one for one in self.told if one["type"] == kind]
 
-    @property
-    def states(self) -> list[dict[str, Any]]:
-        """How the conversation stood, as it was told."""
-        return [one["state"] for one in self.of("welcome")] + self.of("state")
-
     async def turns(self, count: int) -> list[dict[str, Any]]:
         """Wait for so many turns; the turns."""
         await self.until(lambda: len(self.of("turn")) >= count)

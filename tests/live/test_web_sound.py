@@ -65,8 +65,8 @@ class _Page(Page):
     def tell(self, **message: Any) -> None:
         self.sent.append(message)
 
-    def play(self, sound: bytes) -> None:
-        self.sent.append(sound)
+    def play(self, first: int, samples: NDArray[np.int16]) -> None:
+        self.sent.append((first, samples))
 
 
 @pytest.fixture
@@ -134,7 +134,7 @@ def test_while_silent_the_page_gets_silence(playout: PagePlayout) -> None:
     playout.send(_sound(), owner)
     page = playout._page
     assert isinstance(page, _Page)
-    assert not any(page.sent[-1][16:])
+    assert not page.sent[-1][1].any()
     playout.note_played(_played(0, 480, 0))
     assert owner.heard[0][0] == 480
 

@@ -10,8 +10,14 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
+import pytest
+from typer.testing import CliRunner
+
 from tests.live.fake_page import FakePage
-from tests.live.talking import LONG, SCRIPTED, YES
+from tests.live.talking import LONG, SCRIPTED, SHORT, YES, Talk, scripted
+from tests.processes import children_of, gone_within
+from voicebench.cli.app import app
+from voicebench.errors import BadRequest
 from voicebench.live.beginning import live_plan
 from voicebench.live.conversation import LiveOptions
 from voicebench.live.web.server import WebOptions
@@ -19,7 +25,7 @@ from voicebench.live.web.talk import WebTalk
 from voicebench.plan.config import load_config
 from voicebench.turns.run_folder import RunFolder
 
-HOSTILE = "</td><script>alert(1)</script> <img src=x onerror=alert(2)>"
+HOSTILE = "</td><script>alert(1)</script>."
 
 
 @asynccontextmanager
@@ -54,7 +60,7 @@ def _journal(folder: Path) -> list[dict[str, Any]]:
 async def _ready(page: FakePage) -> None:
     """Press Start, and wait until one may speak."""
     await page.start()
-    await page.until(lambda: any(one["ready"] for one in page.states))
+    await page.until(lambda: bool(page.of("progress")))
 
 
 async def test_the_page_is_told_the_journal(tmp_path: Path) -> None:
@@ -93,7 +99,7 @@ async def test_the_page_is_told_the_journal(tmp_path: Path) -> None:
 
 async def test_a_page_that_goes_fails_its_turn_and_may_come_back(tmp_path: Path) -> None:
     """A tab closed in a reply fails the turn within a second; closed while nobody speaks it fails nothing."""
-    async with _served(tmp_path, LONG) as (talk, url):
+    async with _served(tmp_path, SHORT) as (talk, url):
         async with FakePage(url) as page:
             await _ready(page)
             page.speak(YES)
@@ -111,7 +117,7 @@ async def test_a_page_that_goes_fails_its_turn_and_may_come_back(tmp_path: Path)
             await page.start()
             await page.until(lambda: bool(page.of("listening")))
         async with FakePage(url) as page:
-            await page.start()
+            await _ready(page)
             page.speak(YES)
             await page.turns(1)
             await page.say(type="wish", what="end")
@@ -136,3 +142,39 @@ async def test_another_window_takes_the_conversation_over(tmp_path: Path) -> Non
             await third.until(lambda: bool(third.of("listening")))
             await third.say(type="wish", what="end")
             await third.until(lambda: bool(third.of("ended")))
+
+
+async def test_ctrl_c_ends_the_page_and_everything_else(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It works without PortAudio; Ctrl-C in a turn hands over the partial report and leaves no child."""
+    (tmp_path / "sounddevice.py").write_text("raise OSError('PortAudio library not found')\n", "utf-8")
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path))
+    arguments = ("--config", scripted(tmp_path), "--web")
+    with Talk(None, tmp_path, *arguments, devices=()) as talk:
+        await asyncio.to_thread(talk.wait_for, "http://")
+        url = next(line.strip() for line in talk.lines if "http://" in line)
+        async with FakePage(url) as page:
+            await _ready(page)
+            page.speak(YES)
+            await page.turns(1)
+            page.speak(YES)
+            await page.until(lambda: page.of("progress")[-1]["told"] == "you speak")
+            children = children_of(talk.process.pid)
+            talk.interrupt()
+            await page.until(lambda: bool(page.of("ended")), within=10)
+            assert "terminal" in page.of("ended")[0]["why"]
+            assert len(page.of("ended")[0]["files"]) == 2
+        assert await asyncio.to_thread(talk.end) == 130, "".join(talk.lines)
+        assert all(gone_within(child, 2) for child in children)
+        assert len(talk.records()) == 1
+        assert talk.report()["run"]["complete"] is False
+
+
+@pytest.mark.parametrize(
+    "arguments", [("--port", "8000"), ("--web", "--input-device", "1"), ("--web", "--host", "0.0.0.0")]
+)
+def test_options_that_do_not_go_together_are_refused(arguments: tuple[str, ...]) -> None:
+    """The page's options need --web, devices cannot be named with it, and it has one exact address."""
+    done = CliRunner().invoke(app, ["live", "--config", "configs/scripted.yaml", *arguments])
+    assert isinstance(done.exception, BadRequest)

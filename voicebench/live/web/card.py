@@ -19,7 +19,7 @@ from voicebench.audio.speaker import Playout
 from voicebench.clock import NS_PER_MS, NS_PER_S, ms, now_ns
 from voicebench.errors import BadRequest
 from voicebench.live.card import FIRST_SOUND_S, LISTEN_S, WINDOW_NS, Card, Level
-from voicebench.live.web.messages import Flushed, Hello, PlayedSamples, Stamp, to_play
+from voicebench.live.web.messages import Flushed, Hello, PlayedSamples, Stamp
 from voicebench.live.web.page import Page
 
 GONE = "the page in the browser is gone (closed, or its connection lost)"
@@ -147,7 +147,7 @@ class PagePlayout(Playout):
         if not self._page.connected:
             return
         self._sent.append((self._number, samples, owner))
-        self._page.play(to_play(self._number, np.zeros_like(samples) if self.silent else samples))
+        self._page.play(self._number, np.zeros_like(samples) if self.silent else samples)
         self._number += samples.size
 
     def clear(self) -> int:
@@ -156,6 +156,7 @@ class PagePlayout(Playout):
             self._flush_number += 1
             self._flushes[self._flush_number] = self._number
             self._flushed.clear()
+            self._page.drop_sound()
             self._page.tell(type="flush", id=self._flush_number)
             self._base = self._number
         return self._number

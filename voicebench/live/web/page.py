@@ -24,6 +24,7 @@ from voicebench.live.web.messages import (
     Stamp,
     Wish,
     heard,
+    to_play,
     told,
 )
 
@@ -38,7 +39,7 @@ MOST_PINGS = 10
 REPLACED, FORBIDDEN, GOING_AWAY = 4000, 1008, 1001
 
 Outgoing = asyncio.Queue[str | bytes | int]
-"""Text, sound, and the numbers of pings."""
+"""Text, the numbers of pings, and empty bytes where the sound that waits has its place."""
 
 
 class Page:
@@ -62,6 +63,7 @@ class Page:
         """Set while the page is connected."""
         self._socket: web.WebSocketResponse | None = None
         self._outgoing: Outgoing = asyncio.Queue()
+        self._sound: list[tuple[int, NDArray[np.int16]]] = []
         self._last_ns = 0
         self._pings: dict[int, int] = {}
         self._next_ping = 0
@@ -76,10 +78,25 @@ class Page:
         if self._socket is not None:
             self._outgoing.put_nowait(json.dumps(message, ensure_ascii=False, allow_nan=False))
 
-    def play(self, sound: bytes) -> None:
-        """Send sound; it is lost while no page is there."""
-        if self._socket is not None:
-            self._outgoing.put_nowait(sound)
+    def play(self, first: int, samples: NDArray[np.int16]) -> None:
+        """Send sound, its first sample's number before it; it is lost while no page is there.
+
+        What is sent in one go leaves as one message: a busy page has fewer to handle.
+        """
+        if self._socket is None:
+            return
+        if not self._sound:
+            self._outgoing.put_nowait(b"")
+        self._sound.append((first, samples))
+
+    def drop_sound(self) -> None:
+        """Do not send what has not left yet."""
+        self._sound.clear()
+
+    def _taken_sound(self) -> bytes:
+        """All sound that waits to leave."""
+        taken, self._sound = self._sound, []
+        return to_play(taken[0][0], np.concatenate([samples for _, samples in taken])) if taken else b""
 
     async def serve(self, socket: web.WebSocketResponse) -> None:
         """Talk with a page until it is gone. A page that was there before has to go."""
@@ -94,6 +111,7 @@ class Page:
             if self._socket is not socket:
                 return
         self._outgoing = asyncio.Queue()
+        self._sound = []
         self.clock = PageClock()
         self._pings.clear()
         tasks = [
@@ -171,7 +189,9 @@ class Page:
             message = await outgoing.get()
             try:
                 if isinstance(message, bytes):
-                    await socket.send_bytes(message)
+                    sound = self._taken_sound()
+                    if sound:
+                        await socket.send_bytes(sound)
                 elif isinstance(message, str):
                     await socket.send_str(message)
                 else:

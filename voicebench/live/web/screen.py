@@ -36,7 +36,7 @@ class WebScreen(LiveScreen):
         self._kept = kept
         self._views: list[dict[str, Any]] = []
         self._state: dict[str, Any] = {"type": "state", "phase": "Press Start", "mode": None, "ready": False}
-        self._progress: dict[str, Any] | None = None
+        self._progress: tuple[str, int] | None = None
         self._page.welcome = self.welcome
 
     def welcome(self) -> dict[str, Any]:
@@ -94,10 +94,10 @@ class WebScreen(LiveScreen):
             told = "you speak"
         else:
             told = "the agent speaks" if sounding else "the agent thinks"
-        message = {"type": "progress", "told": told}
-        if message != self._progress:
-            self._progress = message
-            self._page.tell(**message)
+        news = (told, self._page.generation)
+        if news != self._progress:
+            self._progress = news
+            self._page.tell(type="progress", told=told)
 
     def turn(self, record: TurnRecord, heard: HeardLive | None = None) -> None:
         """A turn is on disk."""

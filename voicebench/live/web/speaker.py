@@ -18,6 +18,8 @@ AHEAD_S = 1.0
 
 An interruption drops all of it, so it costs no time.
 """
+AT_ONCE_S = 0.1
+"""So much is then sent at once."""
 STOPS_WITHIN_S = 0.5
 """So long an interruption waits to be told at which sample the player stopped."""
 
@@ -56,7 +58,7 @@ class PageSpeaker(Speaker):
             # Nothing is played any more, but a whole reply must not rush through at once.
             ahead = raw.size / frame.sample_rate
         if ahead > 0:
-            await asyncio.sleep(ahead)
+            await asyncio.sleep(ahead + AT_ONCE_S)
         return True
 
     def sounded(self, samples: NDArray[np.int16], at_ns: int, goes_on: bool) -> None:

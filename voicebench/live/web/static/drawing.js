@@ -62,7 +62,7 @@ export function fall(turn, budget, wide) {
   const v2v = turn.voice_to_voice_ms;
   const near = v2v !== null && Math.abs(x(v2v) - x(budget)) < 130;
   word(drawn, x(budget), 12, wide < 500 || near ? `${budget} ms` : `${budget} ms budget`, "strong halo", v2v !== null && v2v > budget && near ? "end" : "middle");
-  if (turn.stages_ms) stairs(drawn, turn, x, top, lanes, wide);
+  if (turn.stages_ms) stairs(drawn, turn, budget, x, top, lanes, wide);
   return drawn;
 }
 
@@ -75,7 +75,8 @@ function word(into, x, y, text, kind, anchor) {
   return made;
 }
 
-function stairs(drawn, turn, x, top, lanes, wide) {
+// A label stands right of its bar, or left of it where it would run into the budget's line or the edge.
+function stairs(drawn, turn, budget, x, top, lanes, wide) {
   let at = 0;
   STAGES.forEach((stage, place) => {
     const value = turn.stages_ms[stage];
@@ -83,11 +84,14 @@ function stairs(drawn, turn, x, top, lanes, wide) {
     const y = top + place * 19;
     drawn.append(svg("rect", { class: `seg s${place}`, x: x(at), y, width: Math.max(0, x(at + width) - x(at)), height: 14 }));
     const text = `${stage} ${shown(value)}`;
-    const room = wide - x(at + width) > text.length * 6.6 + 12;
-    word(drawn, room ? x(at + width) + 5 : x(at) - 5, y + 11, text, `stagename halo ${FAMILY[place]}`, room ? "start" : "end");
+    const long = text.length * 6.6 + 12;
+    const begin = x(at + width);
+    const crosses = begin < x(budget) && begin + long > x(budget);
+    const right = begin + long < wide && !(crosses && x(at) > long);
+    word(drawn, right ? begin + 5 : x(at) - 5, y + 11, text, `stagename halo ${FAMILY[place]}`, right ? "start" : "end");
     at += width;
   });
-  drawn.append(svg("path", { class: "whisker", d: `M${x(at)} ${top}V${lanes + 100}` }));
+  drawn.append(svg("path", { class: "whisker", d: `M${x(at)} ${lanes - 8}V${lanes + 100}` }));
 }
 
 function channels(drawn, picture, x, top, wide) {

@@ -41,6 +41,7 @@ function welcome(message) {
   at("mode").disabled = page.modes.length < 2;
   at("anchor").textContent = message.anchor === "waveform" ? " (waveform: in the kept recording)" : " (vad_backdated)";
   document.querySelector("th.within").textContent = `within ${page.budget}`;
+  document.querySelector(".budget-ms").textContent = `${page.budget} ms`;
   at("hatched").hidden = !page.modes.some((one) => one.kind === "emulated");
   page.turns = [];
   at("rows").replaceChildren();
@@ -61,7 +62,7 @@ function state(message) {
     page.mode = message.mode;
     at("mode").value = message.mode;
   }
-  if (page.started) progress(message.ready ? "listening" : message.phase);
+  if (page.started && !message.ready) progress(message.phase);
 }
 
 function progress(told) {
@@ -79,16 +80,13 @@ function muted(on) {
 
 function turn(one, fresh) {
   page.turns.push(one);
-  at("none").hidden = true;
+  at("none").hidden = at("how").hidden = true;
   at("table").hidden = at("tablenote").hidden = false;
   at("repeat").disabled = false;
   at("rows").prepend(row(one, page.budget, show));
   show(one);
   standing(one);
-  if (fresh) {
-    problem(null);
-    progress("listening");
-  }
+  if (fresh) problem(null);
 }
 
 function standing(one) {
@@ -174,7 +172,7 @@ at("start").addEventListener("click", async () => {
   page.started = true;
   at("before").hidden = true;
   at("during").hidden = at("ears").hidden = false;
-  progress(page.ready ? "listening" : "Opening the microphone");
+  progress("Opening the microphone");
 });
 at("mute").addEventListener("click", () => wish("mute", { on: !page.muted }));
 at("repeat").addEventListener("click", () => wish("repeat"));

@@ -50,14 +50,14 @@ export function row(turn, budget, show) {
   return element(
     "tr",
     { "data-turn": turn.turn, class: turn.kind === "emulated" ? "emu" : "" },
-    element("th", { scope: "row" }, button, element("span", { class: "modename" }, ...modeName(turn)), turn.sample === "repeated" ? element("small", {}, "repeated") : null),
+    element("th", { scope: "row" }, element("div", { class: "which" }, button, element("span", { class: "modename" }, ...modeName(turn), turn.sample === "repeated" ? element("small", {}, "repeated") : null))),
     cell("said", "said-cell", ...said(turn, apart)),
     cell("where the time went", "line", turn.stages_ms ? strip(turn, budget) : element("small", {}, "no stages")),
     cell("V2V, ms", "strong", figure, late ? element("small", { class: "late-text" }, `over ${budget}`) : null,
       done && turn.uncertainty_ms !== null ? element("small", {}, `± ${whole(turn.uncertainty_ms)}`) : null),
-    cell("by 400 ms", "", ...tokens(turn, "400")),
+    cell("tokens by 400 ms", "", ...tokens(turn, "400")),
     cell("by 500 ms", "", ...tokens(turn, "500")),
-    cell("residual slot", "tinted", ...tokens(turn, "residual")),
+    cell("in the residual slot", "tinted", ...tokens(turn, "residual")),
     cell("p50 so far", "", element("data", { value: standing.p50_ms ?? "" }, whole(standing.p50_ms)), element("small", {}, `n ${standing.counted}`)),
     cell(`within ${budget}`, "", share),
   );
