@@ -42,6 +42,8 @@ def serve(model: Path, threads: int, context_tokens: int, key: str) -> None:
     params.cpuparams_batch.n_threads = threads
     params.n_threads_http = 2
     params.warmup = True
+    # Else earlier prompts are kept beside the last one: a question asked again would be answered sooner.
+    params.cache_ram_mib = 0
     params.offline = True
     params.ui = False
     if key:
