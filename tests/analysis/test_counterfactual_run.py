@@ -42,9 +42,8 @@ def test_a_mode_predicted_from_a_run_of_another_is_as_it_then_turns_out(tmp_path
     published figures alone, and by its own times on the same samples. In both directions."""
     (tmp_path / "two.yaml").write_text(CONFIG, "utf-8")
     samples = [write_wav(tmp_path / f"{seconds}.wav", clip(seconds)) for seconds in (0.3, 0.4)]
-    done = voicebench(
-        *("batch", *samples, "--config", "two.yaml", "--repeats", "5", "--out", "run"), cwd=tmp_path
-    )
+    options = ("--config", "two.yaml", "--repeats", "5", "--out", "run")
+    done = voicebench("batch", *samples, *options, cwd=tmp_path)
     assert done.returncode == 0, done.stderr
     records = RunFolder.open(tmp_path / "run").turns().records
     assert [record.outcome for record in records] == [Outcome.COMPLETED] * 20

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import base64
+import gzip
 import json
 import re
 from collections import Counter
@@ -62,10 +64,11 @@ class Page(HTMLParser):
         return [value or "" for _, found in self.tags for key, value in found.items() if key == name]
 
     def block(self, name: str) -> Any:
-        """The JSON block of that id."""
-        found = re.search(rf"<script type=application/json id={name}>(.*?)</script>", self.source, re.S)
+        """The values of the packed block of that id."""
+        kind = re.escape('type="application/json+gzip;base64"')
+        found = re.search(rf"<script {kind} id={name}>(.*?)</script>", self.source)
         assert found is not None
-        return json.loads(found[1])
+        return json.loads(gzip.decompress(base64.b64decode(found[1])))
 
 
 def page_of(records: list[TurnRecord], info: dict[str, Any] | None = None) -> Page:

@@ -19,6 +19,19 @@ SURE = 0.95
 """A stage is called the bottleneck where it is the largest in this part of the resamples."""
 
 
+MEANING = {
+    Stage.ENDPOINTING: "the wait for silence",
+    Stage.ASR: "the wait for the transcript",
+    Stage.TURN: "deciding that the turn is over",
+    Stage.DISPATCH: "handing over to the model",
+    Stage.LLM_TTFAT: "the wait for the model's first text",
+    Stage.CLAUSE: "the wait for a first clause that can be spoken",
+    Stage.TTS: "the wait for the first bytes of speech",
+    Stage.PLAYOUT: "silence and buffers ahead of the sound",
+}
+"""Each stage for a reader who does not know its name."""
+
+
 @dataclass(frozen=True)
 class Bottleneck:
     """The stage that takes most of one mode's turns, on average."""
@@ -94,7 +107,8 @@ def bottleneck_words(found: Sequence[Bottleneck], wait_ms: float | None) -> str:
     mean = sum(one.mean_ms for one in modes) / len(modes)
     total = sum(one.of_ms for one in modes) / len(modes)
     where = "" if len(modes) == len(found) else f" in {len(modes)} of {len(found)} modes"
-    words = f"The principal bottleneck{where} is {stage.value}: {mean:.0f} of {total:.0f} ms on average"
+    words = f"The principal bottleneck{where} is {stage.value}, {MEANING[stage]}: "
+    words += f"{mean:.0f} of {total:.0f} ms on average"
     if stage is Stage.ENDPOINTING and wait_ms is not None:
         words += f", of which {min(wait_ms, mean):.0f} ms are a configured wait: chosen, not computed"
     rest = [f"{other.value} in {len(those)}" for other, those in by_stage.items() if other is not stage]

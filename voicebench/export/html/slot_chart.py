@@ -9,7 +9,7 @@ from voicebench.analysis.slot_figures import RESIDUAL_STACK
 from voicebench.export.html.courses import MEASURES, UNITS, Curve
 from voicebench.export.html.labels import spread, width_of
 from voicebench.export.html.look import Look, both, line, svg, svg_text
-from voicebench.export.html.markup import Safe, join, short, tag
+from voicebench.export.html.markup import Safe, join, tag
 from voicebench.export.html.scales import Linear, LogFromZero, simplified
 from voicebench.export.html.stage_chart import two_lines
 
@@ -154,7 +154,7 @@ def _curve(look: Look, curve: Curve, name: str, across: Linear, up: LogFromZero)
 
     def course(values: Iterable[float]) -> list[str]:
         points = simplified([(x, up(float(value))) for x, value in zip(xs, values, strict=True)])
-        return [f"{short(x)} {short(y)}" for x, y in points]
+        return [f"{x:.0f} {y:.0f}" for x, y in points]
 
     band = f"M{'L'.join(course(curve.p90))}L{'L'.join(reversed(course(curve.p10)))}Z"
     middle = f"M{'L'.join(course(curve.p50))}"

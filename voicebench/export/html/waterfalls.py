@@ -113,7 +113,7 @@ def _folded(rows: Sequence[Safe]) -> Safe | None:
 def _turn(report: Report, record: TurnRecord, span: float, address_of: Addressed, opened: bool) -> Safe:
     summary = tag(
         "summary",
-        tag("span", user_text(record.sample, 60), f" · {record.repeat + 1}", class_="who"),
+        tag("bdi", f"{cut(record.sample, 60)} · {record.repeat + 1}"),
         _stages(report, record, span),
         _latency(report, record),
         class_=None if record.stages_ms is not None else "bare",
@@ -123,10 +123,10 @@ def _turn(report: Report, record: TurnRecord, span: float, address_of: Addressed
 
 def _latency(report: Report, record: TurnRecord) -> Safe:
     if record.outcome is not Outcome.COMPLETED or record.voice_to_voice_ms is None:
-        return tag("span", record.outcome.value.replace("_", " "), class_="ms late-text")
+        return tag("b", record.outcome.value.replace("_", " "), class_="over")
     kept = None if counts(record) else tag("small", "not counted")
     late = record.voice_to_voice_ms > report.budget_ms
-    return tag("b", f"{record.voice_to_voice_ms:.0f}", kept, class_="ms late-text" if late else "ms")
+    return tag("b", f"{record.voice_to_voice_ms:.0f}", kept, class_="over" if late else None)
 
 
 def _stages(report: Report, record: TurnRecord, span: float) -> Safe:
@@ -151,7 +151,7 @@ def _stages(report: Report, record: TurnRecord, span: float) -> Safe:
     drawn = tag(
         "svg",
         *bars,
-        tag("path", d=f"M{budget} 0v12", class_="at"),
+        tag("path", d=f"M{budget} 0v12"),
         viewBox=f"0 0 {SPAN} 12",
         preserveAspectRatio="none",
     )
@@ -161,9 +161,9 @@ def _stages(report: Report, record: TurnRecord, span: float) -> Safe:
 def _body(record: TurnRecord, address_of: Addressed) -> Safe:
     return tag(
         "div",
-        tag("p", tag("b", "Heard "), _heard(record)),
-        tag("p", tag("b", "Replied "), _replied(record)),
-        tag("p", tag("b", "Beside "), _beside(record)),
+        tag("p", _heard(record)),
+        tag("p", _replied(record)),
+        tag("p", _beside(record)),
         streams_of(record),
         _recording(record, address_of),
         class_="said",
@@ -174,7 +174,7 @@ def _heard(record: TurnRecord) -> Safe:
     if record.transcript is None:
         return tag("span", "the text was not kept", class_="mute")
     errors = f" {record.wer.errors} of {record.wer.words} words wrong" if record.wer else None
-    return join("“", user_text(record.transcript), "”", tag("small", errors) if errors else None)
+    return join(tag("q", cut(record.transcript)), tag("small", errors) if errors else None)
 
 
 def _replied(record: TurnRecord) -> Safe:
@@ -183,11 +183,9 @@ def _replied(record: TurnRecord) -> Safe:
     clause = record.first_clause or ""
     if clause and record.reply.startswith(clause):
         rest = record.reply[len(clause) :]
-        return join(
-            "“", tag("mark", user_text(clause)), " " if rest[:1].isspace() else None, user_text(rest), "”"
-        )
-    first = join(" First clause: ", tag("mark", user_text(clause))) if clause else None
-    return join("“", user_text(record.reply), "”", first)
+        return tag("q", tag("mark", cut(clause)), " " if rest[:1].isspace() else None, cut(rest))
+    first = join(" First clause: ", tag("mark", cut(clause))) if clause else None
+    return join(tag("q", cut(record.reply)), first)
 
 
 def _beside(record: TurnRecord) -> Safe:
@@ -243,9 +241,13 @@ def _recording(record: TurnRecord, address_of: Addressed) -> Safe | None:
 
 
 def stage_names() -> str:
-    """The style that puts the stages' names beside their figures in an opened turn."""
+    """The style that puts the stages' names beside their figures, and heads over what was said, in a turn."""
     names = "\\A ".join(stage.value for stage in Stage)
-    return f'.names::before{{content:"{names}"}}'
+    heads = "".join(
+        f'.said>p:nth-child({place})::before{{content:"{head}"}}'
+        for place, head in enumerate(("Heard", "Replied", "Beside"), start=1)
+    )
+    return f'.names::before{{content:"{names}"}}{heads}'
 
 
 def stage_key() -> Safe:
