@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from voicebench.audio.presence import WINDOW_MS
 from voicebench.audio.waveform.channel import (
     HISS_DB,
     ISLAND_MS,
@@ -24,6 +25,7 @@ from voicebench.audio.waveform.levels import (
     runs_of,
     smooth,
 )
+from voicebench.audio.waveform.tails import burst_windows, extended
 
 _ROUNDS = 2
 _REACH_MS = 2000.0
@@ -33,6 +35,11 @@ _LEAST_WINDOWS = 3
 _HISS_FROM_HZ = 2300.0
 _CLOSE_DB = 6.0
 _STANDS_OUT = 2.0
+_DECAY_MS = 2.5
+_MADE_UP_DB = 6.0
+_RELEASE_DB = 16.5
+"""A background nearer than this to the speech's level can hide the release of a final plosive."""
+_RELEASE_DOUBT_MS = 300.0
 MOST_DOUBT_MS = 100.0
 """An edge that may be further off than this is not certain."""
 _SPANS = (5, 15)
@@ -81,6 +88,7 @@ def noisy_islands(
     noise = levels.noise
     level = decibel(smooth(levels.power, windows(100) | 1))
     runs: list[Run] = []
+    bursts = np.zeros(noise.size, dtype=np.bool_)
     for _ in range(_ROUNDS):
         background = local_mean(bands, noise, windows(_REACH_MS))
         ratio = bands / background
@@ -98,6 +106,9 @@ def noisy_islands(
         clear |= hiss > _quantile(hiss, noise, 0.998) + 0.3
         short = [r for r in runs_of(faint & audible) if r.length >= _LEAST_WINDOWS]
         runs = grown(short, clear & audible, level > levels.split.cut)
+        bursts = burst_windows(bands, background, noise, sample_rate, 10 ** (threshold_db / 10))
+        if masker is not None:
+            bursts &= (bands - background).sum(axis=1) > masker
         speech = np.zeros(noise.size, dtype=np.bool_)
         for run in runs:
             speech[run.start : run.stop] = True
@@ -106,11 +117,20 @@ def noisy_islands(
             break
         noise = quiet
     doubt = edge_doubt_ms(bands, noise, levels, sample_rate, threshold_db)
+    later = round(hidden_ms(bands, noise, sample_rate, threshold_db) / WINDOW_MS)
+    if levels.split.high - levels.floor_db < _RELEASE_DB:
+        doubt = max(doubt, _RELEASE_DOUBT_MS)
     reason = "drowned" if doubt > MOST_DOUBT_MS else ""
     # A 20 ms look sees an onset some 5 ms before it comes.
     return [
-        Island(Run(min(r.start + 1, r.stop - 1), r.stop), r.length, doubt / 2, doubt, reason)
-        for r in joined(runs, windows(ISLAND_MS))
+        Island(
+            Run(min(r.start + 1, r.stop - 1), min(r.stop + later, noise.size)),
+            r.length,
+            doubt / 2,
+            doubt,
+            reason,
+        )
+        for r in joined(extended(joined(runs, windows(ISLAND_MS)), bursts), windows(ISLAND_MS))
     ]
 
 
@@ -126,6 +146,22 @@ def _mark(faint: Mask, high: Mask, spare: int) -> None:
             faint[run.start + spare : run.stop - spare] = True
 
 
+def hidden_ms(bands: Floats, noise: Mask, sample_rate: int, threshold_db: float) -> float:
+    """How much of an ending lies unseen under the background on average, in ms: what an end is put later by.
+
+    A 20 ms look prolongs an end by some 5 ms, which makes up for what a background of little more than the
+    threshold hides. Beyond that a decay of 1 dB in 2.5 ms is assumed.
+    """
+    above = high_db(bands, noise, band_centres(sample_rate) > _HISS_FROM_HZ) - threshold_db
+    return _DECAY_MS * max(0.0, above - _MADE_UP_DB)
+
+
+def high_db(bands: Floats, noise: Mask, part: Mask) -> float:
+    """What 98 % of the background's windows stay below in some bands together, in dB; -120 without a band."""
+    high = float(np.quantile(bands[noise][:, part].sum(axis=1), 0.98)) if part.any() else 0.0
+    return float(decibel(high))
+
+
 def edge_doubt_ms(bands: Floats, noise: Mask, levels: Levels, sample_rate: int, threshold_db: float) -> float:
     """How far an end may lie from the one that would be found without the noise, in ms (about 19 in 20 ends).
 
@@ -135,12 +171,9 @@ def edge_doubt_ms(bands: Floats, noise: Mask, levels: Levels, sample_rate: int, 
     """
     middle = band_centres(sample_rate)
 
-    def excess(part: Mask) -> float:
-        high = float(np.quantile(bands[noise][:, part].sum(axis=1), 0.98)) if part.any() else 0.0
-        return float(decibel(high)) - threshold_db
-
-    hiss = max(0.0, excess(middle > _HISS_FROM_HZ) + (HISS_DB if levels.narrow else 0.0))
-    voice = max(0.0, excess(middle <= _HISS_FROM_HZ))
+    hissing = high_db(bands, noise, middle > _HISS_FROM_HZ) - threshold_db
+    hiss = max(0.0, hissing + (HISS_DB if levels.narrow else 0.0))
+    voice = max(0.0, high_db(bands, noise, middle <= _HISS_FROM_HZ) - threshold_db)
     unsteady = float(np.std(decibel(smooth(bands.sum(axis=1), windows(100) | 1))[noise]))
     doubt = (
         15 + hiss * (20 if levels.narrow else 5) + voice * (1 + 8 * min(1.0, max(0.0, unsteady - 0.5) / 1.5))
