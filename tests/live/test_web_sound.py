@@ -10,10 +10,11 @@ import pytest
 from numpy.typing import NDArray
 
 from voicebench.clock import NS_PER_MS, NS_PER_S
-from voicebench.live.web.card import PagePlayout, PageStreamClock
 from voicebench.live.web.clock import PageClock
 from voicebench.live.web.messages import Flushed, Hello, PlayedSamples, Refused, Stamp, heard, to_play, told
 from voicebench.live.web.page import Page
+from voicebench.live.web.playout import PagePlayout
+from voicebench.live.web.streams import PageStreamClock
 
 T0 = 10**12
 RATE = 48_000

@@ -11,7 +11,7 @@ from pipecat.processors.frame_processor import FrameDirection
 
 from voicebench.audio.speaker import Speaker
 from voicebench.clock import NS_PER_S, now_ns
-from voicebench.live.web.card import PagePlayout
+from voicebench.live.web.playout import PagePlayout
 
 AHEAD_S = 1.0
 """So far ahead of what it has reported as played the page is sent sound: its reports may be slow to come.

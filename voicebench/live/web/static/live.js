@@ -110,7 +110,7 @@ function show(one) {
   const parts = one.uncertainty;
   at("doubt").replaceChildren(
     element("b", {}, `± ${whole(one.uncertainty_ms ?? 0)} ms`),
-    ` is this turn's uncertainty: the browser's clock on ours ${parts.clock_ms.toFixed(1)}, microphone ${parts.microphone_ms.toFixed(1)}, player ${parts.player_ms.toFixed(1)}, the edge of a sound ${parts.window_ms.toFixed(0)}, and ${parts.unseen_ms.toFixed(0)} for buffers that a browser does not tell of (assumed, not measured).`,
+    ` is this turn's uncertainty: the browser's clock on ours ${parts.clock_ms.toFixed(1)}, microphone ${parts.microphone_ms.toFixed(1)}, player ${parts.player_ms.toFixed(1)}, the edge of a sound ${parts.window_ms.toFixed(0)}, and ${parts.unseen_ms.toFixed(0)} for buffers that a browser does not tell of (assumed, not measured; the figure is rather too low than too high).`,
   );
   if (one.uncertainty_ms === null) at("doubt").textContent = "";
   redraw();
