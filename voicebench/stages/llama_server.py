@@ -28,6 +28,10 @@ def give_way(niceness: int) -> None:
         Path("/proc/self/autogroup").write_text(f"{niceness}\n", "ascii")
 
 
+HTTP_THREADS = 72
+"""An open connection holds one, idle or not, and each session keeps one; where none is left it is refused."""
+
+
 def serve(model: Path, threads: int, context_tokens: int, key: str) -> None:
     """Load the model, listen, announce the port and stay until the parent is gone."""
     import xllamacpp
@@ -40,7 +44,7 @@ def serve(model: Path, threads: int, context_tokens: int, key: str) -> None:
     params.n_ctx = context_tokens
     params.cpuparams.n_threads = threads
     params.cpuparams_batch.n_threads = threads
-    params.n_threads_http = 2
+    params.n_threads_http = HTTP_THREADS
     params.warmup = True
     # Else earlier prompts are kept beside the last one: a question asked again would be answered sooner.
     params.cache_ram_mib = 0
