@@ -29,7 +29,7 @@ def give_way(niceness: int) -> None:
 
 
 HTTP_THREADS = 72
-"""An open connection holds one, idle or not, and each session keeps one; where none is left it is refused."""
+"""An open connection holds one, idle or not, and each session keeps one; where none is left, it waits."""
 
 
 def serve(model: Path, threads: int, context_tokens: int, key: str) -> None:
