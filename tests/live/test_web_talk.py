@@ -89,6 +89,10 @@ async def test_the_page_is_told_the_journal(tmp_path: Path) -> None:
             assert [slot["slot"] for slot in shown["slots"]] == ["400", "500", "residual"]
             assert max(shown["picture"]["person"]) > 5
             assert max(shown["picture"]["agent"]) > 5
+        last = page.of("progress")[-1]
+        assert last["told"] in ("the agent speaks", "listening")
+        heard = [one["marks_ms"] for one in page.of("progress") if "first_audible" in one["marks_ms"]]
+        assert heard[0]["first_audible"] == pytest.approx(kept[0]["voice_to_voice_ms"], abs=1.0)
         assert told[0]["standing"]["p50_ms"] == kept[0]["voice_to_voice_ms"] or not told[0]["counted"]
         (ended,) = page.of("ended")
         assert {one["name"] for one in ended["files"]} == {"report.html", "report.json"}

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import statistics
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from voicebench.analysis.ledger import budget_share, within_budget
@@ -15,9 +15,11 @@ from voicebench.live.web.picture import picture
 from voicebench.turns.records import ModeKind, TurnRecord
 from voicebench.turns.run_folder import RunFolder
 from voicebench.turns.slot import Delivery, residual_slot_ns
+from voicebench.turns.timeline import Mark
 
 if TYPE_CHECKING:
     from voicebench.live.session import HeardLive
+    from voicebench.pipeline.marks import Attempt
 
 SLOTS_MS = (400, 500)
 
@@ -36,7 +38,7 @@ class WebScreen(LiveScreen):
         self._kept = kept
         self._views: list[dict[str, Any]] = []
         self._state: dict[str, Any] = {"type": "state", "phase": "Press Start", "mode": None, "ready": False}
-        self._progress: tuple[str, int] | None = None
+        self._progress: tuple[object, ...] | None = None
         self._page.welcome = self.welcome
 
     def welcome(self) -> dict[str, Any]:
@@ -94,10 +96,11 @@ class WebScreen(LiveScreen):
             told = "you speak"
         else:
             told = "the agent speaks" if sounding else "the agent thinks"
-        news = (told, self._page.generation)
+        marks = {} if end is None else marks_so_far(found, end)
+        news = (told, self._page.generation, tuple(marks.items()))
         if news != self._progress:
             self._progress = news
-            self._page.tell(type="progress", told=told)
+            self._page.tell(type="progress", told=told, marks_ms=marks)
 
     def turn(self, record: TurnRecord, heard: HeardLive | None = None) -> None:
         """A turn is on disk."""
@@ -150,6 +153,26 @@ class WebScreen(LiveScreen):
     def _now(self, **changes: Any) -> None:
         self._state = {**self._state, **changes}
         self._page.tell(**self._state)
+
+
+def marks_so_far(attempts: Sequence[Attempt], speech_end_ns: int) -> dict[str, float]:
+    """The marks of a turn that is under way, in ms after the end of speech: of the last attempt."""
+    fresh = [one for one in attempts if one.turn_end_ns >= speech_end_ns]
+    if not fresh:
+        return {}
+    last = fresh[-1]
+    stream = last.stream
+    found = {
+        Mark.VAD_STOP: last.vad_stop_ns,
+        Mark.TRANSCRIPT_FINAL: last.transcript_ns,
+        Mark.TURN_END: last.turn_end_ns,
+        Mark.LLM_REQUEST: None if stream is None else stream.request_ns,
+        Mark.LLM_FIRST_TEXT: None if stream is None else stream.first_text_ns,
+        Mark.TTS_REQUEST: last.requests[0].at_ns if last.requests else None,
+        Mark.TTS_FIRST_BYTE: last.audio[0].at_ns if last.audio else None,
+        Mark.FIRST_AUDIBLE: last.first_audible_ns,
+    }
+    return {mark.value: (at - speech_end_ns) / NS_PER_MS for mark, at in found.items() if at is not None}
 
 
 def slots(record: TurnRecord, budget_ms: float) -> list[dict[str, Any]]:

@@ -1,5 +1,6 @@
 // Drawings in SVG: the stages of a turn against the budget, and both channels under them on the same axis.
 export const STAGES = ["endpointing", "asr", "turn", "dispatch", "llm_ttfat", "clause", "tts", "playout"];
+export const ENDS = ["vad_stop", "transcript_final", "turn_end", "llm_request", "llm_first_text", "tts_request", "tts_first_byte", "first_audible"];
 const FAMILY = ["listen", "listen", "listen", "listen", "model", "model", "speak", "speak"];
 const SVG = "http://www.w3.org/2000/svg";
 
@@ -37,15 +38,15 @@ function ticks(from, to, wide) {
 export function fall(turn, budget, wide) {
   const left = 46;
   const picture = turn.picture;
-  const from = picture?.start_ms ?? 0;
-  const to = picture ? picture.start_ms + picture.step_ms * picture.person.length : Math.max(budget, turn.voice_to_voice_ms ?? 0) * 1.15;
+  const from = picture?.start_ms ?? (turn.running ? -600 : 0);
+  const to = picture ? picture.start_ms + picture.step_ms * picture.person.length : Math.max(800, budget, turn.voice_to_voice_ms ?? 0) + 400;
   const x = (ms) => left + ((ms - from) / (to - from)) * (wide - left - 6);
   const stair = turn.stages_ms ? STAGES.length * 19 + 6 : 0;
   const top = 24;
   const lanes = top + stair;
-  const high = lanes + (picture ? 104 : 0) + 22;
+  const high = lanes + (picture || turn.running ? 104 : 0) + 22;
   const told = turn.stages_ms
-    ? `Voice-to-voice ${Math.round(turn.voice_to_voice_ms)} ms: ${STAGES.map((one) => `${one} ${shown(turn.stages_ms[one])}`).join(", ")}`
+    ? `Voice-to-voice ${shown(turn.voice_to_voice_ms)} ms: ${STAGES.map((one) => `${one} ${shown(turn.stages_ms[one])}`).join(", ")}`
     : "Both channels of the turn";
   const drawn = svg("svg", { class: `chart ${emulated(turn)}`, width: wide, height: high, viewBox: `0 0 ${wide} ${high}`, role: "img", "aria-label": told });
   drawn.append(svg("rect", { class: "late", x: x(budget), y: top - 4, width: Math.max(0, x(to) - x(budget)), height: high - top - 18 }));
@@ -80,6 +81,7 @@ function stairs(drawn, turn, budget, x, top, lanes, wide) {
   let at = 0;
   STAGES.forEach((stage, place) => {
     const value = turn.stages_ms[stage];
+    if (turn.running && value === null) return;
     const width = value ?? 0;
     const y = top + place * 19;
     drawn.append(svg("rect", { class: `seg s${place}`, x: x(at), y, width: Math.max(0, x(at + width) - x(at)), height: 14 }));
@@ -91,7 +93,7 @@ function stairs(drawn, turn, budget, x, top, lanes, wide) {
     word(drawn, right ? begin + 5 : x(at) - 5, y + 11, text, `stagename halo ${FAMILY[place]}`, right ? "start" : "end");
     at += width;
   });
-  drawn.append(svg("path", { class: "whisker", d: `M${x(at)} ${lanes - 8}V${lanes + 100}` }));
+  if (turn.voice_to_voice_ms !== null) drawn.append(svg("path", { class: "whisker", d: `M${x(at)} ${lanes - 8}V${lanes + 100}` }));
 }
 
 function channels(drawn, picture, x, top, wide) {

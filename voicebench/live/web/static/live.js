@@ -1,5 +1,5 @@
 // The page: what the server tells is shown, what is pressed is told. It decides nothing about a turn.
-import { Strip, fall } from "./drawing.js";
+import { ENDS, STAGES, Strip, fall } from "./drawing.js";
 import { Sound } from "./sound.js";
 import { element, modeName, row, whole } from "./turns.js";
 
@@ -20,7 +20,7 @@ function told(message) {
   if (message.type === "welcome") welcome(message);
   else if (message.type === "run") page.run = message.run;
   else if (message.type === "state") state(message);
-  else if (message.type === "progress") progress(message.told);
+  else if (message.type === "progress") underWay(message);
   else if (message.type === "turn") turn(message.turn, true);
   else if (message.type === "muted") muted(message.on);
   else if (message.type === "listening") problem(null);
@@ -63,6 +63,27 @@ function state(message) {
     at("mode").value = message.mode;
   }
   if (page.started && !message.ready) progress(message.phase);
+}
+
+// A turn under way: its stages as far as their marks are there.
+function underWay({ told, marks_ms: marks }) {
+  progress(told);
+  if (page.ended || marks.turn_end === undefined) return;
+  const stages = {};
+  let before = 0;
+  STAGES.forEach((stage, place) => {
+    const end = marks[ENDS[place]];
+    stages[stage] = end === undefined ? null : Math.max(0, end - before);
+    before = Math.max(before, end ?? 0);
+  });
+  const kind = page.modes.find((one) => one.id === page.mode)?.kind;
+  const turn = { running: true, turn: page.turns.length, mode: page.mode, kind, stages_ms: stages, voice_to_voice_ms: marks.first_audible ?? null, picture: null };
+  page.shown = turn;
+  at("how").hidden = true;
+  at("shown").replaceChildren(`Turn ${turn.turn + 1}, under way`, element("span", { class: "mute by" }, ...modeName(turn)));
+  at("shown-said").textContent = "";
+  for (const line of at("rows").children) line.classList.remove("now");
+  redraw();
 }
 
 function progress(told) {
@@ -110,7 +131,7 @@ function show(one) {
   const parts = one.uncertainty;
   at("doubt").replaceChildren(
     element("b", {}, `± ${whole(one.uncertainty_ms ?? 0)} ms`),
-    ` is this turn's uncertainty: the browser's clock on ours ${parts.clock_ms.toFixed(1)}, microphone ${parts.microphone_ms.toFixed(1)}, player ${parts.player_ms.toFixed(1)}, the edge of a sound ${parts.window_ms.toFixed(0)}, and ${parts.unseen_ms.toFixed(0)} for buffers that a browser does not tell of (assumed, not measured; the figure is rather too low than too high).`,
+    ` is this turn's uncertainty: the browser's clock on ours ${parts.clock_ms.toFixed(1)}, microphone ${parts.microphone_ms.toFixed(1)}, player ${parts.player_ms.toFixed(1)}, the edge of a sound ${parts.window_ms.toFixed(0)}, and ${parts.unseen_ms.toFixed(0)} for buffers that a browser does not tell of (assumed, not measured).`,
   );
   if (one.uncertainty_ms === null) at("doubt").textContent = "";
   redraw();

@@ -57,7 +57,7 @@ export function row(turn, budget, show) {
       done && turn.uncertainty_ms !== null ? element("small", {}, `± ${whole(turn.uncertainty_ms)}`) : null),
     cell("tokens by 400 ms", "", ...tokens(turn, "400")),
     cell("by 500 ms", "", ...tokens(turn, "500")),
-    cell("in the residual slot", "tinted", ...tokens(turn, "residual")),
+    cell("residual slot", "tinted", ...tokens(turn, "residual")),
     cell("p50 so far", "", element("data", { value: standing.p50_ms ?? "" }, whole(standing.p50_ms)), element("small", {}, `n ${standing.counted}`)),
     cell(`within ${budget}`, "", share),
   );
