@@ -16,8 +16,8 @@ import typer
 from numpy.typing import NDArray
 from typer.testing import CliRunner
 
-from tests.audio.waveform_calls import RATE, Said, clean_call
-from voicebench.cli.measure import clock, measure
+from tests.audio.waveform_calls import RATE, Said, clean_call, with_noise
+from voicebench.cli.measure import clock, measure, reason_text
 from voicebench.errors import VoicebenchError
 
 app = typer.Typer()
@@ -197,6 +197,30 @@ def test_importing_the_command_loads_no_heavy_library() -> None:
     code = f"import sys, voicebench.cli.measure; print([m for m in {heavy} if m in sys.modules])"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "[]"
+
+
+def test_why_a_turn_is_uncertain_is_told_in_words(tmp_path: Path) -> None:
+    """In loud noise the table says what noise hides, and the summary gives the median over every turn."""
+    user, agent, _ = clean_call(11)
+    user, agent, _ = with_noise("white", 10)(user, agent, np.random.default_rng(1))
+    out, _ = run(silent_file(tmp_path, np.stack([user, agent], axis=1).astype(np.float64)))
+    assert "user's end" in out
+    assert "drowned" not in out.split("No wait that counts.")[0]
+    assert "With every turn the median is" in out
+
+
+@pytest.mark.parametrize(
+    ("reason", "text"),
+    [
+        ("user_drowned", "user's end in noise"),
+        ("agent_gated_noise", "agent's onset behind a noise gate"),
+        ("recording_ends", "the recording ends"),
+        ("user_something_new", "user something new"),
+    ],
+)
+def test_reasons_are_put_in_words(reason: str, text: str) -> None:
+    """A reason code is told in words; one that has none is told as it is."""
+    assert reason_text(reason) == text
 
 
 @pytest.mark.parametrize(

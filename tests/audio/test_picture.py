@@ -4,13 +4,26 @@ from __future__ import annotations
 
 import re
 from collections import Counter
+from dataclasses import replace
 from xml.etree import ElementTree
 
 import numpy as np
 import pytest
+from PIL import ImageFont
 
 from tests.audio.waveform_calls import RATE, clean_call, echo, late, placed, voices
-from voicebench.audio.drawing import PALETTE, Bars, Box, Drawing, Line, Words, to_png, to_svg, xml_text
+from voicebench.audio.drawing import (
+    PALETTE,
+    Bars,
+    Box,
+    Drawing,
+    Line,
+    Words,
+    drawable,
+    to_png,
+    to_svg,
+    xml_text,
+)
 from voicebench.audio.picture import WIDTH, draw_conversation, wait_text
 from voicebench.audio.waveform import Conversation, Turn, conversation
 
@@ -162,17 +175,38 @@ def test_the_png_is_twice_as_large_as_the_drawing() -> None:
         assert len(set(image.resize((64, 64)).get_flattened_data())) > 5
 
 
+def test_a_png_shows_no_empty_boxes() -> None:
+    """What the PNG's font lacks is written in what it has: a minus as a hyphen, else a question mark."""
+    font = ImageFont.load_default(20)
+    assert drawable("−400 ms, ± 5 … ☃ ok", font) == "-400 ms, ± 5 … ? ok"
+
+
+def test_signs_are_explained_where_they_occur() -> None:
+    """A picture with an uncertain or a negative wait says what their signs mean, another does not."""
+    silent = np.zeros(4 * RATE, np.float32)
+    found = conversation(silent, silent, RATE)
+    for turns, expected in (
+        ((Turn(0, 1, 1.5, 2, 500.0, False, True, 5),), 0),
+        ((Turn(0, 1, 1.5, 2, 500.0, False, False, 300),), 1),
+        ((Turn(0, 1, 0.6, 2, -400.0, False, True, 5), Turn(2, 3, None, None, None, False, False, 5)), 2),
+    ):
+        shown = replace(found, turns=turns)
+        drawing = draw_conversation(shown, silent, silent, title="t", summary="s", budget_ms=800)
+        told = " ".join(words(drawing))
+        assert ("not certain" in told) + ("began before the user" in told) == expected
+
+
 @pytest.mark.parametrize(
     ("turn", "text"),
     [
         (Turn(0, 1, 1.74, 2, 740.0, False, True, 5), "740 ms"),
         (Turn(0, 1, 0.6, 2, -400.0, False, True, 5), "−400 ms"),
-        (Turn(0, 1, 2.2345, 3, 1234.5, True, True, 5), "1 234 ms, interrupted"),
+        (Turn(0, 1, 2.2345, 3, 1234.5, True, True, 5), "1,234 ms, interrupted"),
         (Turn(0, 1, None, None, None, False, False, 5), "no reply ?"),
     ],
 )
 def test_waits_are_written_for_readers(turn: Turn, text: str) -> None:
-    """A wait is whole milliseconds with thin groups, a true minus, and a mark where it is uncertain."""
+    """A wait is whole milliseconds with grouped thousands, a true minus, and a mark where it is uncertain."""
     assert wait_text(turn) == text
 
 

@@ -1,6 +1,7 @@
-"""Made calls with known truth: the project's clean voices on two channels, and what a line does to them.
+"""Made calls with known truth: clean voices on two channels, and what a line does to them.
 
-Truth is the presence rule on the clean voice at peak 0.6, before any condition is applied.
+The voices are the project's synthetic samples, or recordings of a person. Truth is the presence rule on the
+clean voice at peak 0.6, before any condition is applied.
 """
 
 from __future__ import annotations
@@ -9,6 +10,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cache
 from io import BytesIO
+from pathlib import Path
 
 import numpy as np
 import soundfile
@@ -58,6 +60,24 @@ def voices() -> tuple[Sound, ...]:
     return tuple(out)
 
 
+RECORDED = Path("/usr/share/sounds/alsa")
+"""Where Debian's package alsa-utils puts recordings of a person who says "front left" and the like."""
+
+
+@cache
+def recorded_voices() -> tuple[Sound, ...]:
+    """The eight recordings of a person that come with alsa-utils, at 16 kHz, peak 0.6; empty without them.
+
+    Six of them end in a t, which is released 150 to 250 ms after the last of the voice.
+    """
+    out: list[Sound] = []
+    for path in sorted(RECORDED.glob("*_*.wav")):
+        clip = decode(path)
+        sound = soxr.resample(clip.samples[:, 0], clip.sample_rate, RATE, "HQ")
+        out.append(np.asarray(sound * (0.6 / np.abs(sound).max()), dtype=np.float32))
+    return tuple(out)
+
+
 def placed(parts: Sequence[tuple[int, Sound]], size: int) -> Sound:
     """Sounds laid into silence at sample positions."""
     out = np.zeros(size, dtype=np.float32)
@@ -74,15 +94,18 @@ def edges(sound: Sound) -> tuple[int, int]:
     return begin, end
 
 
-def clean_call(seed: int, turns: int = 6) -> tuple[Sound, Sound, list[Said]]:
-    """A call of random sentences with gaps from -400 ms to 3 s."""
+def clean_call(
+    seed: int, turns: int = 6, spoken: Sequence[Sound] | None = None
+) -> tuple[Sound, Sound, list[Said]]:
+    """A call of random sentences out of `spoken` (else the project's) with gaps from -400 ms to 3 s."""
+    spoken = voices() if spoken is None else spoken
     rng = np.random.default_rng(seed)
     at = float(rng.uniform(0.3, 1.2))
     user: list[tuple[int, Sound]] = []
     agent: list[tuple[int, Sound]] = []
     said: list[Said] = []
     for _ in range(turns):
-        question, answer = (voices()[int(i)] for i in rng.integers(0, len(voices()), 2))
+        question, answer = (spoken[int(i)] for i in rng.integers(0, len(spoken), 2))
         start = round(at * RATE)
         user_end = start + edges(question)[1]
         gap = round((float(rng.choice(GAPS_S)) + float(rng.uniform(-0.02, 0.02))) * RATE)
@@ -202,6 +225,8 @@ class Score:
     missed: int
     invented: int
     uncertain: int
+    certain_errors_ms: NDArray[np.float64]
+    """The errors of the turns that were called certain."""
 
     @property
     def p95(self) -> float:
@@ -209,12 +234,15 @@ class Score:
         return float(np.percentile(self.errors_ms, 95))
 
 
-def score(condition: Condition, calls: int = 5, first_seed: int = 0) -> Score:
+def score(
+    condition: Condition, calls: int = 5, first_seed: int = 0, spoken: Sequence[Sound] | None = None
+) -> Score:
     """Measure calls under a condition. A turn is matched by its user's end, within 600 ms."""
     errors: list[float] = []
+    trusted: list[float] = []
     covered = missed = invented = uncertain = 0
     for seed in range(first_seed, first_seed + calls):
-        user, agent, said = clean_call(seed)
+        user, agent, said = clean_call(seed, spoken=spoken)
         found = conversation(*condition(user, agent, np.random.default_rng(seed + 999)))
         left = list(found.turns)
         for truth in said:
@@ -233,8 +261,12 @@ def score(condition: Condition, calls: int = 5, first_seed: int = 0) -> Score:
             errors.append(error)
             covered += error <= turn.uncertainty_ms
             uncertain += not turn.certain
+            if turn.certain:
+                trusted.append(error)
         invented += len(left)
-    return Score(np.array(errors), covered / max(1, len(errors)), missed, invented, uncertain)
+    return Score(
+        np.array(errors), covered / max(1, len(errors)), missed, invented, uncertain, np.array(trusted)
+    )
 
 
 def measured(condition: Condition, seed: int) -> Conversation:

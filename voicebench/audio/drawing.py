@@ -6,10 +6,14 @@ Colours are names of `PALETTE`; coordinates are pixels from the upper left corne
 from __future__ import annotations
 
 import io
+import unicodedata
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 from voicebench.errors import BadRequest
+
+if TYPE_CHECKING:
+    from PIL.ImageFont import FreeTypeFont, ImageFont
 
 PALETTE: dict[str, tuple[str, str]] = {
     "paper": ("#fcfaf5", "#17191d"),
@@ -180,6 +184,23 @@ def _svg_shape(shape: Shape) -> str:
             return f'<text x="{shape.x:.1f}" y="{shape.y:.1f}" {look}>{xml_text(shape.text)}</text>'
 
 
+def drawable(text: str, font: FreeTypeFont | ImageFont) -> str:
+    """`text` in characters that `font` holds, so that none shows as an empty box.
+
+    A true minus becomes a hyphen, an accented letter its plain one, anything else that is missing a "?".
+    """
+    missing = bytes(font.getmask("\uffff"))
+
+    def held(character: str) -> str:
+        plain = "-" if character == "\u2212" else unicodedata.normalize("NFKD", character)[0]
+        for choice in (character, plain):
+            if choice.isspace() or bytes(font.getmask(choice)) != missing:
+                return choice
+        return "?"
+
+    return "".join(character if character.isascii() else held(character) for character in text)
+
+
 def to_png(drawing: Drawing, scale: int = 2) -> bytes:
     """The picture as PNG on a light ground, `scale` pixels for each unit.
 
@@ -221,7 +242,15 @@ def to_png(drawing: Drawing, scale: int = 2) -> bytes:
                 at = (shape.x * scale, shape.y * scale)
                 anchor = {"start": "ls", "middle": "ms", "end": "rs"}[shape.anchor]
                 stroke = 0.3 * scale if shape.bold else 0
-                pen.text(at, shape.text, colour, font, anchor, stroke_width=stroke, stroke_fill=colour)
+                pen.text(
+                    at,
+                    drawable(shape.text, font),
+                    colour,
+                    font,
+                    anchor,
+                    stroke_width=stroke,
+                    stroke_fill=colour,
+                )
     out = io.BytesIO()
     image.save(out, "PNG", optimize=True)
     return out.getvalue()

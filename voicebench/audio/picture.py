@@ -91,7 +91,7 @@ def draw_conversation(
     )
     drawing.shapes.append(Words(_LEFT, 34, title, "ink", 19, "start", True))
     drawing.shapes.append(Words(_LEFT, 57, summary, "soft", 13.5))
-    _legend(drawing, budget_ms)
+    _legend(drawing, found, budget_ms)
     for row in rows:
         _background(drawing, row, found)
         _waits(drawing, row, found, budget_ms)
@@ -108,8 +108,8 @@ def _row_length(duration_s: float) -> float:
     return ROW_S if duration_s > ROW_S else max(4.0, float(math.ceil(duration_s)))
 
 
-def _legend(drawing: Drawing, budget_ms: float) -> None:
-    """What the colours mean, under the heading."""
+def _legend(drawing: Drawing, found: Conversation, budget_ms: float) -> None:
+    """What the colours mean, under the heading, and the signs of those waits that carry one."""
     x, y = _LEFT, 84.0
     for colour, hatched, text in (
         ("within", False, f"wait of at most {budget_ms:g} ms"),
@@ -121,7 +121,14 @@ def _legend(drawing: Drawing, budget_ms: float) -> None:
     ):
         drawing.shapes.append(Box(x, y - 10, 18, 11, colour, hatched))
         drawing.shapes.append(Words(x + 24, y, text, "soft", 12))
-        x += 24 + _text_width(text, 12) + 26
+        x += 24 + _legend_width(text) + 22
+    signs = []
+    if any(turn.voice_to_voice_ms is not None and turn.voice_to_voice_ms < 0 for turn in found.turns):
+        signs.append("−: the agent began before the user had ended")
+    if any(not turn.certain for turn in found.turns):
+        signs.append("?: not certain, not in the figures")
+    if signs:
+        drawing.shapes.append(Words(_LEFT, y + 20, "     ".join(signs), "soft", 12))
 
 
 def _background(drawing: Drawing, row: _Row, found: Conversation) -> None:
@@ -251,8 +258,13 @@ def wait_text(turn: Turn) -> str:
         text = "no reply"
     else:
         rounded = round(turn.voice_to_voice_ms)
-        text = f"{'−' if rounded < 0 else ''}{abs(rounded):,} ms".replace(",", " ")
+        text = f"{'−' if rounded < 0 else ''}{abs(rounded):,} ms"
     return f"{text}{'' if turn.certain else ' ?'}{', interrupted' if turn.interrupted else ''}"
+
+
+def _legend_width(text: str) -> float:
+    """How wide a legend's words are at most, in pixels: the fonts differ, and more words than figures."""
+    return 0.5 * 12 * len(text) + 6
 
 
 def _text_width(text: str, size: float) -> float:

@@ -150,7 +150,10 @@ def headline(measured: Measured) -> str:
 
     figures = measured.voice_to_voice
     if figures.p50 is None:
+        every = measured.all_answered
         waits = "No wait that counts."
+        if every.p50 is not None:
+            waits += f" With every turn the median is {every.p50:,.0f} ms (n = {every.n})."
     else:
         waits = f"Voice-to-voice latency: median {figures.p50:,.0f} ms"
         if figures.ci95_p50 is not None:
@@ -189,7 +192,7 @@ def show(measured: Measured, console: Console) -> None:
             wait = turn.voice_to_voice_ms
             within = "" if wait is None else "yes" if 0 <= wait <= measured.budget_ms else "no"
             notes = [] if state_of(turn) == "counted" else [state_of(turn).replace("_", " ")]
-            notes += [r.replace("_", " ") for r in turn.reasons if r.replace("_", " ") not in notes]
+            notes += [told for r in turn.reasons if (told := reason_text(r)) not in notes]
             if turn.uncertainty_ms >= 20 and wait is not None:
                 notes.append(f"± {turn.uncertainty_ms:.0f} ms")
             table.add_row(
@@ -204,6 +207,28 @@ def show(measured: Measured, console: Console) -> None:
     console.print(Text(headline(measured), style="bold"), soft_wrap=True)
     for line in (*_events(measured), *(f"• {caveat.text}" for caveat in measured.caveats)):
         console.print(Text(line), soft_wrap=True)
+
+
+_REASONS = {
+    "drowned": "{side}'s {edge} in noise",
+    "low_snr": "{side} hardly above the noise",
+    "echo_suspect": "{side} may be an echo",
+    "gated_noise": "{side}'s {edge} behind a noise gate",
+    "no_background": "{side} without a pause",
+}
+_TURN_REASONS = {
+    "recording_ends": "the recording ends",
+    "agent_spoke_on": "the agent spoke on throughout",
+    "false_start": "the agent had begun and stopped",
+}
+
+
+def reason_text(reason: str) -> str:
+    """A turn's reason code in words: "user_drowned" as "user's end in noise"."""
+    side, _, cause = reason.partition("_")
+    if side in ("user", "agent") and cause in _REASONS:
+        return _REASONS[cause].format(side=side, edge="end" if side == "user" else "onset")
+    return _TURN_REASONS.get(reason, reason.replace("_", " "))
 
 
 def _events(measured: Measured) -> list[str]:

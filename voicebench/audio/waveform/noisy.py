@@ -37,6 +37,7 @@ _CLOSE_DB = 6.0
 _STANDS_OUT = 2.0
 _DECAY_MS = 2.5
 _MADE_UP_DB = 6.0
+_MOST_LATER_MS = 15.0
 _RELEASE_DB = 16.5
 """A background nearer than this to the speech's level can hide the release of a final plosive."""
 _RELEASE_DOUBT_MS = 300.0
@@ -150,10 +151,10 @@ def hidden_ms(bands: Floats, noise: Mask, sample_rate: int, threshold_db: float)
     """How much of an ending lies unseen under the background on average, in ms: what an end is put later by.
 
     A 20 ms look prolongs an end by some 5 ms, which makes up for what a background of little more than the
-    threshold hides. Beyond that a decay of 1 dB in 2.5 ms is assumed.
+    threshold hides. Beyond that a decay of 1 dB in 2.5 ms is assumed, up to 15 ms.
     """
     above = high_db(bands, noise, band_centres(sample_rate) > _HISS_FROM_HZ) - threshold_db
-    return _DECAY_MS * max(0.0, above - _MADE_UP_DB)
+    return min(_MOST_LATER_MS, _DECAY_MS * max(0.0, above - _MADE_UP_DB))
 
 
 def high_db(bands: Floats, noise: Mask, part: Mask) -> float:
