@@ -75,7 +75,9 @@ OFF: dict[str, dict[str, Any]] = {
     "short window": {"asr": {"window": "full", "beam_size": 1}},
     "short window (beam 5)": {"asr": {"window": "full", "beam_size": 5}},
     "early transcription": {"early": {"transcribe_after_ms": None, "warm_llm": False}},
-    "prompt warming": {"early": {"warm_llm": False}},
+    "prompt warming and LLM speculation": {
+        "early": {"warm_llm": False, "speculate_llm": False, "prefetch_tts": False}
+    },
     "first clause": {"clause": {"rule": "sentence"}},
     "trimmed silence": {"tts": {"trim_leading_silence": False}},
     "asr on 1 thread (2)": {"asr": {"cpu_threads": 2}},
