@@ -10,7 +10,7 @@ SETUP := $(VENV)/.set-up
 
 # make soak   the long checks of the measurement itself, about half an hour
 # make bench  plain pipecat against voicebench's stack on this machine, about eight minutes: bench.json
-# make bench-full  all samples, three runs, one setting off at a time, about five hours: bench-full.json and .md;
+# make bench-full  all samples, three runs, one setting changed at a time, about six hours: bench-full.json and .md;
 #                  stopped, it goes on behind the last turn (make clean-bench begins anew)
 
 .PHONY: demo test soak bench bench-full clean-bench lint types check-layers clean
