@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -16,6 +16,7 @@ from unittest import mock
 from tests.pipeline.driven import clip, scripted
 from tests.recorded import write_wav
 from tests.turns.made import REPLY, made
+from voicebench import bench as bench_module
 from voicebench import environment
 from voicebench.audio.manifest import Sample
 from voicebench.bench import Bench, RunPlan
@@ -61,6 +62,7 @@ def no_pipelines(turn: Callable[..., Any] = _turn) -> Iterator[None]:
     with (
         mock.patch.object(Bench, "_turn", turn),
         mock.patch.object(Bench, "_session", _session),
+        mock.patch.object(bench_module, "frozen_heap", nullcontext),
         mock.patch.object(environment, "machine", dict),
         mock.patch.object(environment, "versions", dict),
     ):

@@ -50,11 +50,12 @@ def folder(tmp_path: Path) -> Path:
 def test_whichever_call_fails_it_is_told_and_nothing_is_called_complete(
     folder: Path, capsys: pytest.CaptureFixture[str], code: int, stays: bool
 ) -> None:
-    """The n-th open, write, fsync, rename or mkdir fails, for n = 1, 2, ... until the run passes: exit status
-    2, the reason and the remedy in words, each whole turn readable, and `complete` only with all turns."""
+    """The n-th open, write, fsync, rename or mkdir fails, for n = 1, 2, ... until the run passes (every third
+    where all later ones fail too): exit status 2, the reason and the remedy in words, each whole turn
+    readable, and `complete` only with all turns."""
     number = 0
     while True:
-        number += 1
+        number += 3 if stays else 1
         disk = Disk(folder / f"run-{number}", number, code, stays)
         status = batch(folder, disk)
         told = capsys.readouterr()
