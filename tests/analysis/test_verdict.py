@@ -93,9 +93,9 @@ def test_the_bottleneck_is_the_largest_stage_where_it_surely_is() -> None:
     assert found is not None
     assert (found.stage, found.sure) == (Stage.LLM_TTFAT, True)
     waiting = [made(n, marks=made_marks(vad_stop=340 + n)) for n in range(12)]
-    assert (
-        "endpointing: 346 of 846 ms on average, of which 200 ms are a configured wait"
-        in said(waiting).bottleneck
+    assert said(waiting).bottleneck == (
+        "The principal bottleneck is endpointing, the wait for silence: 346 of 846 ms on average, of which "
+        "200 ms are a configured wait: chosen, not computed."
     )
 
 

@@ -28,9 +28,7 @@ Made = TypeVar("Made")
 
 MODES = ("local/a", "local/b", "emulated/c", "emulated/d")
 DELTAS = 40
-WORDS = (
-    "it opens at nine in the morning and on Sundays not before ten or half past. Please ring twice!".split()
-)
+WORDS = ("it", "opens", "at", "nine", "in", "the", "morning", "Sundays", "not", "before", "past.", "twice!")
 REPLY_WORDS = 32
 APPENDED = 1000
 

@@ -13,6 +13,8 @@ RESAMPLES = 2000
 LEAST_N = 6
 """From n = 6 on the range of the values itself covers the median at 95 %: 1 - 2 * 0.5**6 = 0.97."""
 EXACT_IN_FLOAT32 = 2**24
+ONE_THREAD, LEAST_ROWS = 2**18, 2
+"""Products of so many multiplications are made by one thread (OpenBLAS); of fewer rows it is not worth it."""
 MOST_CLUSTERS = 2000
 """More samples than this are drawn in groups."""
 
@@ -76,8 +78,9 @@ def _of_clusters(ordered: Floats, clusters: Numbers, rng: np.random.Generator) -
     cells = clusters * blocks + np.arange(n) // width
     held = np.bincount(cells, minlength=units * blocks).reshape(units, blocks)
     # Whole numbers: exact in single precision up to 2**24, and twice as quick to multiply.
-    exact = np.float32 if n < EXACT_IN_FLOAT32 // 64 else np.float64
-    reached = weights.astype(exact) @ np.cumsum(held, axis=1).astype(exact)
+    largest = int((weights @ held.sum(axis=1)).max())
+    exact = np.float32 if largest < EXACT_IN_FLOAT32 else np.float64
+    reached = _product(weights.astype(exact), np.cumsum(held, axis=1).astype(exact))
     size = reached[:, -1].astype(np.intp)
     # A column beyond the last cluster, which is never drawn, stands for places beyond the last value.
     small = np.zeros((RESAMPLES, units + 1), dtype=np.int32)
@@ -87,6 +90,20 @@ def _of_clusters(ordered: Floats, clusters: Numbers, rng: np.random.Generator) -
     find = _Finder(ordered, padded.reshape(blocks, width), small, reached)
     low, high = find.values_at(np.arange(RESAMPLES), (size - 1) // 2, size // 2)
     return (low + high) / 2
+
+
+def _product(left: NDArray[Any], right: NDArray[Any]) -> NDArray[Any]:
+    """`left @ right`, in pieces for which the linear algebra library wakes no threads where it can be.
+
+    On a busy machine, threads that wait for one another take several times the processor time of the product.
+    """
+    rows = ONE_THREAD // max(1, right.size)
+    if rows < LEAST_ROWS:
+        return np.asarray(left @ right)
+    found = np.empty((left.shape[0], right.shape[1]), dtype=left.dtype)
+    for begin in range(0, left.shape[0], rows):
+        np.matmul(left[begin : begin + rows], right, out=found[begin : begin + rows])
+    return found
 
 
 @dataclass(frozen=True)
