@@ -1,0 +1,71 @@
+"""Deltas are packed, and read, compared and written as the tuple that they stand for."""
+
+from __future__ import annotations
+
+import json
+import pickle
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from pydantic import ValidationError
+
+from tests.turns.made import MS, made
+from voicebench.plan.modes import Mode
+from voicebench.turns.deltas import Deltas
+from voicebench.turns.journal import journal_line
+from voicebench.turns.records import TurnRecord
+from voicebench.turns.slot import Delivery, delta_gaps_ns
+from voicebench.turns.stream import StreamLog
+from voicebench.turns.stream_fields import stream_fields
+
+PLAIN = ((-5 * MS, 3, 1.5), (7 * MS, 4, 0.25), (9 * MS, 0, 2.0))
+
+
+@given(st.lists(st.tuples(st.integers(-(2**53), 2**53), st.integers(0, 2**31), st.floats(allow_nan=False))))
+def test_packed_deltas_are_the_tuple_that_went_in(deltas: list[tuple[int, int, float]]) -> None:
+    """Every number comes out as it went in, one by one, by place, by slice and after pickling."""
+    packed = Deltas(deltas)
+    assert packed == tuple(deltas)
+    assert [*packed] == deltas
+    assert len(packed) == len(deltas)
+    assert [packed[place] for place in range(-len(deltas), len(deltas))] == deltas * 2
+    assert packed[1:3] == tuple(deltas)[1:3]
+    assert hash(packed) == hash(tuple(deltas))
+    assert pickle.loads(pickle.dumps(packed)) == packed
+    assert all(type(at) is int and type(count) is int for at, count, _ in packed)
+
+
+def test_a_record_writes_and_takes_them_as_plain_lists() -> None:
+    """In the journal they are lists of numbers, the first two whole; a record takes lists or packed ones."""
+    record = made(0, deltas=PLAIN)
+    line = journal_line(record)
+    assert json.loads(line)["deltas"] == [list(delta) for delta in PLAIN]
+    assert b"[-5000000,3,1.5]" in line
+    assert TurnRecord.model_validate_json(line) == record
+    assert made(0, deltas=[list(delta) for delta in PLAIN]).deltas == PLAIN
+    assert made(0, deltas=Deltas(PLAIN)).deltas == PLAIN
+
+
+@pytest.mark.parametrize("wrong", [[[1, 2]], [["a", 1, 1]], [[1.5, 1, 1]], 7, [[10**400, 1, 1]]])
+def test_what_is_no_delta_is_refused(wrong: object) -> None:
+    """Wrong shapes, texts, half nanoseconds and numbers beyond all measure are errors of that field."""
+    line = json.loads(journal_line(made(0))) | {"deltas": wrong}
+    for take in (TurnRecord.model_validate, lambda value: TurnRecord.model_validate_json(json.dumps(value))):
+        with pytest.raises(ValidationError) as refused:
+            take(line)
+        assert refused.value.errors()[0]["loc"][0] == "deltas"
+
+
+def test_what_came_ahead_of_the_slot_keeps_its_instant() -> None:
+    """A request made ahead of the turn's end: its deltas are negative, so that gaps are true, and what had
+    come counts at 0."""
+    log = StreamLog(request_ns=0, deltas=[(10 * MS, "It "), (30 * MS, "is "), (90 * MS, "Paris.")])
+    log.end(95 * MS, "ok")
+    mode = Mode(id="a", kind="emulated", provider="x", api="scripted", model="m")
+    fields, _ = stream_fields(mode, log, 100 * MS, 0)
+    record = made(0, reply="It is Paris.", **{name: fields[name] for name in ("deltas", "reply_end_ns")})
+    assert [at for at, _, _ in record.deltas] == [-90 * MS, -70 * MS, -10 * MS]
+    assert record.reply_end_ns == -10 * MS
+    assert delta_gaps_ns(record) == [20 * MS, 60 * MS]
+    assert Delivery(record).by(0).characters == len("It is Paris.")
