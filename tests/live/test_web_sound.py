@@ -40,6 +40,18 @@ def test_blocks_that_come_late_move_no_instant() -> None:
     assert clock.uncertainty_ns == 50 * NS_PER_MS
 
 
+def test_a_browser_that_stood_still_is_doubted() -> None:
+    """After a stop of 80 ms, whose sound may wait ever after, instants may be off by that much more."""
+    clock = PageStreamClock(RATE)
+    for number in range(600):
+        stop = 80 * NS_PER_MS if number > 200 else 0
+        clock.note(number * 480, 480, T0 + (number + 1) * 10 * NS_PER_MS + stop, None)
+    assert clock.slipped_ns == 80 * NS_PER_MS
+    assert clock.uncertainty_ns == 90 * NS_PER_MS
+    clock.begin()
+    assert clock.slipped_ns == 0
+
+
 class _Owner:
     """Keeps what it is told."""
 

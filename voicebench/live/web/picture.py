@@ -18,11 +18,12 @@ if TYPE_CHECKING:
 BEFORE_MS, AFTER_MS = 600, 400
 """So much is shown before the end of speech, and after the agent's onset or the budget."""
 STEP_MS = 10
-LONGEST_MS = 6_000
+FINE_MS, COARSE_MS = 6_000, 50
+LONGEST_MS = 60_000
 
 
 def picture(record: TurnRecord, heard: HeardLive, card: Card) -> dict[str, Any] | None:
-    """The peak of each 10 ms of both channels, 0 to 100. None where no end of speech is known.
+    """The peak of each 10 ms (50 in long turns) of both channels, 0 to 100. None without an end of speech.
 
     `start_ms` is the first one's instant after the end of speech, negative.
     """
@@ -30,32 +31,33 @@ def picture(record: TurnRecord, heard: HeardLive, card: Card) -> dict[str, Any] 
     if end is None:
         return None
     shown = max(800.0, record.voice_to_voice_ms or 0.0) + AFTER_MS
-    count = int(min(LONGEST_MS, shown + BEFORE_MS) // STEP_MS)
+    step = STEP_MS if shown < FINE_MS else COARSE_MS
+    count = int(min(LONGEST_MS, shown + BEFORE_MS) // step)
     start = end - BEFORE_MS * NS_PER_MS
-    stop = start + count * STEP_MS * NS_PER_MS
+    stop = start + count * step * NS_PER_MS
     capture = card.capture
     person = np.zeros(count)
     first, pcm = capture.between(capture.sample_at(start), capture.sample_at(stop))
-    _draw(person, pcm, (capture.instant(first) - start) / NS_PER_MS, RATE)
+    _draw(person, pcm, (capture.instant(first) - start) / NS_PER_MS, RATE, step)
     agent = np.zeros(count)
     for run in heard.played.runs:
         if run.end_ns > start and run.start_ns < stop:
             skip = max(0, (start - run.start_ns) * run.sample_rate // 1_000_000_000)
             length = (stop - start) * run.sample_rate // 1_000_000_000
             samples = np.concatenate(run.pieces)[skip : skip + length]
-            _draw(agent, samples, (run.instant(skip) - start) / NS_PER_MS, run.sample_rate)
+            _draw(agent, samples, (run.instant(skip) - start) / NS_PER_MS, run.sample_rate, step)
     return {
         "start_ms": -BEFORE_MS,
-        "step_ms": STEP_MS,
+        "step_ms": step,
         "person": [round(value) for value in person.tolist()],
         "agent": [round(value) for value in agent.tolist()],
     }
 
 
-def _draw(lane: NDArray[np.float64], pcm: NDArray[np.int16], at_ms: float, rate: int) -> None:
+def _draw(lane: NDArray[np.float64], pcm: NDArray[np.int16], at_ms: float, rate: int, step: int) -> None:
     """Put samples that begin `at_ms` after the lane into it."""
     if not pcm.size:
         return
-    places = ((at_ms + np.arange(pcm.size) * 1000 / rate) // STEP_MS).astype(np.int64)
+    places = ((at_ms + np.arange(pcm.size) * 1000 / rate) // step).astype(np.int64)
     inside = (places >= 0) & (places < lane.size)
     np.maximum.at(lane, places[inside], np.abs(pcm[inside].astype(np.float64)) * 100 / 32768)

@@ -83,7 +83,9 @@ class WebScreen(LiveScreen):
             self._page.tell(type="muted", on=self._card.capture.muted)
 
     def progress(self, heard: HeardLive) -> None:
-        """How the turn stands: only what the detector has said and the page has played."""
+        """How the turn stands: only what the detector has said and the page has played. Not for warm-ups."""
+        if not self._state["ready"]:
+            return
         from voicebench.live.session import segments
 
         spoken = segments(heard.events)

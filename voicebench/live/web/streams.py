@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import statistics
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -20,6 +20,9 @@ UNSEEN_MS = 40.0
 """What a browser does not tell of its devices' buffers, together. Assumed: over a virtual sound card its
 figures were off by 12 to 46 ms on a busy machine, but no real card was tried."""
 _BLOCKS_KEPT = 256
+_STEP_BLOCKS = 64
+_STEP_NS = 8_000_000
+"""A smaller step between two lots of blocks is no stop: clocks drift apart, and blocks come unevenly."""
 
 
 class PageStreamClock(StreamClock):
@@ -27,11 +30,39 @@ class PageStreamClock(StreamClock):
 
     A block comes to the page's hands at once or late, never early: the earliest of the last seconds count,
     not the middle. What the browser says of the microphone's own latency is in it.
+
+    Where the browser was stopped for a while its count stands still, and the sound that came meanwhile may
+    wait in it ever after: by so much more an instant may be off. `slipped_ns` is the sum of such steps.
     """
 
     def __init__(self, rate: int) -> None:
         super().__init__(rate, "input")
         self._origins = deque(maxlen=_BLOCKS_KEPT)
+        self.slipped_ns = 0
+        self._lately: list[int] = []
+        self._before: int | None = None
+
+    def note(self, first: int, frames: int, now: int, offset_s: float | None) -> None:
+        """A block came, as for every stream."""
+        super().note(first, frames, now, offset_s)
+        self._lately.append(self._origins[-1])
+        if len(self._lately) < _STEP_BLOCKS:
+            return
+        low = _low(self._lately)
+        step = 0 if self._before is None else low - self._before
+        if abs(step) > _STEP_NS:
+            self.slipped_ns = max(0, self.slipped_ns + step)
+        self._before, self._lately = low, []
+
+    def restart(self) -> None:
+        """A page is there anew, or samples were lost."""
+        super().restart()
+        self._lately, self._before = [], None
+
+    def begin(self) -> None:
+        """A page is there anew: nothing waits in it."""
+        self.restart()
+        self.slipped_ns = 0
 
     @property
     def origin_ns(self) -> int | None:
@@ -41,14 +72,15 @@ class PageStreamClock(StreamClock):
 
     @property
     def uncertainty_ns(self) -> int:
-        """By how much an instant may be off, in ns: one block, and how late blocks usually come."""
+        """By how much an instant may be off, in ns: a block, how late blocks usually come, all slips."""
         with self._lock:
             if not self._origins:
                 return round(NS_PER_S)
-            return self._block_ns + statistics.median_low(self._origins) - _low(self._origins)
+            late = statistics.median_low(self._origins) - _low(self._origins)
+            return self._block_ns + late + self.slipped_ns
 
 
-def _low(origins: deque[int]) -> int:
+def _low(origins: Sequence[int]) -> int:
     """One of the earliest: 5 % lie before it."""
     return sorted(origins)[len(origins) // 20]
 
@@ -68,6 +100,8 @@ class PageStream(DeviceStream):
             self.rate = hello.rate
             heard = self.direction == "input"
             self.clock = PageStreamClock(hello.rate) if heard else StreamClock(hello.rate, "output")
+        if isinstance(self.clock, PageStreamClock):
+            self.clock.begin()
         self.clock.restart()
 
     def open(self, block: Callable[[Any, int], None]) -> None:

@@ -39,7 +39,8 @@ export function fall(turn, budget, wide) {
   const left = 46;
   const picture = turn.picture;
   const from = picture?.start_ms ?? (turn.running ? -600 : 0);
-  const to = picture ? picture.start_ms + picture.step_ms * picture.person.length : Math.max(800, budget, turn.voice_to_voice_ms ?? 0) + 400;
+  const end = picture ? picture.start_ms + picture.step_ms * picture.person.length : 0;
+  const to = picture ? Math.max(end, (turn.voice_to_voice_ms ?? 0) + 200) : Math.max(800, budget, turn.voice_to_voice_ms ?? 0) + 400;
   const x = (ms) => left + ((ms - from) / (to - from)) * (wide - left - 6);
   const stair = turn.stages_ms ? STAGES.length * 19 + 6 : 0;
   const top = 24;
@@ -57,7 +58,8 @@ export function fall(turn, budget, wide) {
     drawn.append(label);
   }
   drawn.append(svg("path", { class: "base", d: `M${x(0)} ${top - 4}V${high - 22}` }));
-  word(drawn, x(0), 12, "speech_end", "note", "middle");
+  const close = x(budget) - x(0) < 110;
+  if (!close) word(drawn, x(0), 12, "speech_end", "note", "middle");
   if (picture) channels(drawn, picture, x, lanes, wide);
   drawn.append(svg("path", { class: "budget", d: `M${x(budget)} ${top - 8}V${high - 22}` }));
   const v2v = turn.voice_to_voice_ms;

@@ -114,7 +114,7 @@ function standing(one) {
   const { p50_ms: p50, counted, hit, n } = one.standing;
   const line = at("standing");
   if (p50 === null) {
-    line.textContent = "No latency yet.";
+    line.textContent = n ? "No turn counts yet: beside each stands why." : "No latency yet.";
     return;
   }
   const turns = counted === 1 ? "one turn" : `the median of ${counted} turns`;
