@@ -89,7 +89,6 @@ def noisy_islands(
     noise = levels.noise
     level = decibel(smooth(levels.power, windows(100) | 1))
     runs: list[Run] = []
-    bursts = np.zeros(noise.size, dtype=np.bool_)
     for _ in range(_ROUNDS):
         background = local_mean(bands, noise, windows(_REACH_MS))
         ratio = bands / background
@@ -107,9 +106,6 @@ def noisy_islands(
         clear |= hiss > _quantile(hiss, noise, 0.998) + 0.3
         short = [r for r in runs_of(faint & audible) if r.length >= _LEAST_WINDOWS]
         runs = grown(short, clear & audible, level > levels.split.cut)
-        bursts = burst_windows(bands, background, noise, sample_rate, 10 ** (threshold_db / 10))
-        if masker is not None:
-            bursts &= (bands - background).sum(axis=1) > masker
         speech = np.zeros(noise.size, dtype=np.bool_)
         for run in runs:
             speech[run.start : run.stop] = True
@@ -117,8 +113,14 @@ def noisy_islands(
         if quiet is None:
             break
         noise = quiet
+    background = local_mean(bands, noise, windows(_REACH_MS))
+    bursts = burst_windows(bands, background, noise, sample_rate, 10 ** (threshold_db / 10))
+    if masker is not None:
+        bursts &= (bands - background).sum(axis=1) > masker
+    whole = joined(extended(joined(runs, windows(ISLAND_MS)), bursts), windows(ISLAND_MS))
     doubt = edge_doubt_ms(bands, noise, levels, sample_rate, threshold_db)
     later = round(hidden_ms(bands, noise, sample_rate, threshold_db) / WINDOW_MS)
+    start_doubt = doubt / 2
     if levels.split.high - levels.floor_db < _RELEASE_DB:
         doubt = max(doubt, _RELEASE_DOUBT_MS)
     reason = "drowned" if doubt > MOST_DOUBT_MS else ""
@@ -127,11 +129,11 @@ def noisy_islands(
         Island(
             Run(min(r.start + 1, r.stop - 1), min(r.stop + later, noise.size)),
             r.length,
-            doubt / 2,
+            start_doubt,
             doubt,
             reason,
         )
-        for r in joined(extended(joined(runs, windows(ISLAND_MS)), bursts), windows(ISLAND_MS))
+        for r in whole
     ]
 
 

@@ -36,7 +36,7 @@ def burst_windows(bands: Floats, background: Floats, noise: Mask, sample_rate: i
     Each band's power over its background is averaged over 15, 35 and 75 ms, and pooled over a group of bands
     with the inverse of its variance as weight: a burst lies a little above the background in many bands, and
     in none of them clearly. It counts where the pool exceeds what 99.9 % of the background's windows stay
-    below, by a margin, and its power over the background is half of `least`, the threshold of sound, or more.
+    below, by a margin, and its power over the background is twice `least`, the threshold of sound, or more.
     """
     middle = band_centres(sample_rate)
     ratio = bands / background
