@@ -14,6 +14,8 @@ class EarlyTranscript:
 
     task: asyncio.Task[str] | None = None
     dropped: bool = False
+    taken: bool = False
+    """Has its segment ended?"""
     announced: bool = False
     """Was the transcript told to the turn detector?"""
 
@@ -52,7 +54,10 @@ class EarlyTranscription:
     def taken_early(self) -> asyncio.Task[str] | None:
         """The transcription that was begun for the segment which ends now; None: there is none."""
         early, self._early = self._early, None
-        return None if early is None else early.task
+        if early is None:
+            return None
+        early.taken = True
+        return early.task
 
     def _begin_early(self) -> None:
         self._drop_early()
@@ -77,9 +82,14 @@ class EarlyTranscription:
         text = await self.transcribe_early(audio, early)
         if text and not early.dropped:
             self.on_early_text(text)
-            if self.announces:
+            if self.announces and not (early.taken and self._speaks_again()):
                 await self._announce(text, early)
         return text
+
+    def _speaks_again(self) -> bool:
+        """Does the person speak, after the segment had ended?"""
+        service: Any = self
+        return bool(service._user_speaking)
 
     async def _announce(self, text: str, early: EarlyTranscript) -> None:
         from pipecat.frames.frames import EagerTranscriptionFrame
