@@ -182,7 +182,7 @@ def left_words(report: Report) -> str:
         if slot <= 0:
             parts.append(f"{took}: they overrun the budget before any model has begun")
             continue
-        inside = bool(slots) and slots[0] <= slot <= slots[-1]
+        inside = bool(slots) and slots[0] <= round(slot) <= slots[-1]
         beside = f", {'within the usual' if inside else 'not the usual'} {nominal}" if nominal else ""
         parts.append(f"{took}, so the model is left {slot:.0f} ms{beside}")
     return ". ".join(parts) + "."
