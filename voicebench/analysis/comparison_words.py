@@ -18,6 +18,7 @@ _WIDTH = 40
 """Characters of a value that are told."""
 
 WORDS: Mapping[str, str] = {
+    "different_loads": "The runs offered their turns differently ({detail}): a difference may be the load's.",
     "same_run": "A and B are the same run.",
     "partial_run_a": "Run A was not finished. Planned turns without a record: {count}.",
     "partial_run_b": "Run B was not finished. Planned turns without a record: {count}.",
@@ -67,6 +68,7 @@ def find_comparison_caveats(
         ("different_versions", a.info.versions, b.info.versions),
         ("different_model_files", a.info.models, b.info.models),
         ("different_configs", a.info.config, b.info.config),
+        ("different_loads", _load(a), _load(b)),
     ):
         differing = list(differences(first, second))
         if differing:
@@ -81,6 +83,12 @@ def find_comparison_caveats(
         yield _told("not_comparable", None, reason)
     for pairing, entry in zip(found.pairings, compared, strict=True):
         yield from _of_mode(pairing, entry)
+
+
+def _load(side: Side) -> dict[str, object]:
+    """How many turns at once, and on which schedule."""
+    load = side.info.load or {}
+    return {"sessions": load.get("sessions", 1), "rate_per_s": load.get("rate_per_s")}
 
 
 def _of_mode(pairing: Pairing, entry: ModeComparison) -> Iterator[Caveat]:
