@@ -12,7 +12,7 @@ import pytest
 
 from tests.live.talking import LONG, PARIS, Talk, scripted
 from tests.live.virtual_card import RATE, VirtualCard
-from voicebench.audio.waveform import conversation
+from voicebench.audio.waveform import conversation, segments
 
 ARGUMENTS = [
     "--no-sandbox",
@@ -96,6 +96,10 @@ def test_two_questions_are_asked_and_answered_in_the_browser(card: VirtualCard, 
         sound = card.recording()
         truth = conversation(sound[:, 0], sound[:, 1], RATE).turns
         _agrees(records[1], [one.voice_to_voice_ms for one in truth][-1])
+        spoken_over = segments(sound[:, 1], RATE).segments[0]
+        person = [one for one in segments(sound[:, 0], RATE).segments if one.start_s > spoken_over.start_s]
+        silent_ms = (spoken_over.end_s - person[0].start_s) * 1000
+        assert abs(records[0]["barge_in_ms"] - silent_ms) <= records[0]["uncertainty_ms"]
 
 
 def _row(page: Any, number: int) -> dict[str, Any]:
