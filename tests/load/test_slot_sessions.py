@@ -2,13 +2,22 @@
 
 from __future__ import annotations
 
+import errno
 import json
+import os
 from pathlib import Path
 
-from tests.slot.slot_runs import quick, ran, slot_plan
+import pytest
+
+from tests.slot.slot_runs import Told, quick, ran, slot_plan
+from voicebench.errors import RunProblem
 from voicebench.export.run_report import report_of
 from voicebench.load import LoadPlan
-from voicebench.turns.records import Outcome
+from voicebench.slot_run import SlotOptions, run_slot
+from voicebench.turns.durable import cannot_write
+from voicebench.turns.journal import JournalWriter
+from voicebench.turns.records import Outcome, TurnRecord
+from voicebench.turns.run_folder import RunFolder
 
 
 async def test_requests_at_the_same_time_have_their_own_connections_and_replies(tmp_path: Path) -> None:
@@ -32,3 +41,30 @@ async def test_requests_at_the_same_time_have_their_own_connections_and_replies(
     assert 2 <= info["load"]["most_at_once"] <= 4
     plain = report_of(told.folder).report.to_dict()
     assert [mode["load"] for mode in plain["modes"]] == [None, None]
+
+
+@pytest.mark.parametrize("load", [LoadPlan(2), LoadPlan(2, 50.0)], ids=["closed loop", "on a schedule"])
+async def test_a_disk_that_refuses_a_line_ends_the_run(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, load: LoadPlan
+) -> None:
+    """With several sessions, too, a request that cannot be written down ends the run in words: not complete,
+    and what was told is on disk."""
+    real, lines = JournalWriter.append, 0
+
+    def append(self: JournalWriter, record: TurnRecord) -> None:
+        nonlocal lines
+        lines += self.path.name == "turns.jsonl"
+        if lines == 3:
+            raise cannot_write(self.path, OSError(errno.ENOSPC, os.strerror(errno.ENOSPC)))
+        real(self, record)
+
+    monkeypatch.setattr(JournalWriter, "append", append)
+    told = Told()
+    options = SlotOptions(out=tmp_path / "run", load=load)
+    with pytest.raises(RunProblem, match="No space left"):
+        await run_slot(slot_plan(quick("a"), requests=12), options, told)
+    folder = RunFolder.open(tmp_path / "run")
+    assert not folder.info().complete
+    kept = {one.turn for one in folder.turns().records}
+    assert {one.turn for one in told.records} <= kept
+    assert len(kept) < 12
