@@ -32,6 +32,7 @@ from voicebench.pipeline.collection import frozen_heap
 from voicebench.plan.config import Config
 from voicebench.plan.modes import Mode
 from voicebench.plan.plan import PlannedTurn
+from voicebench.stages.llm_keys import redact
 from voicebench.stages.shared import Shared
 from voicebench.turns.journal import JournalWriter
 from voicebench.turns.records import Outcome, TurnRecord
@@ -93,8 +94,8 @@ def _file_safe(name: str) -> str:
 def _told(error: Exception) -> str:
     """What went wrong, in one line."""
     if isinstance(error, VoicebenchError):
-        return error.what
-    return f"{type(error).__name__}: {' '.join(str(error).split())}"[:300]
+        return redact(error.what)
+    return redact(f"{type(error).__name__}: {' '.join(str(error).split())}")[:300]
 
 
 async def calibrate_run(folder: RunFolder, turns: int, phase: Callable[[str], None]) -> None:
@@ -185,9 +186,10 @@ class Bench:
             return await offer(turns, self._load, run)
 
     async def close(self) -> None:
-        """End all sessions."""
+        """End all sessions, then the connections that they shared."""
         sessions, self._sessions = list(self._sessions.values()), {}
         await asyncio.gather(*(session.close() for session in sessions))
+        await self._shared.close_clients()
 
     async def _session(self, mode_id: str, number: int) -> Session:
         """The mode's healthy pipeline of a session; one that is not is closed and built anew."""

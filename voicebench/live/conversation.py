@@ -301,3 +301,4 @@ class _Talk:
         """End all sessions at once."""
         sessions, self._sessions = list(self._sessions.values()), {}
         await asyncio.gather(*(session.close() for session in sessions), return_exceptions=True)
+        await self._shared.close_clients()

@@ -33,6 +33,7 @@ from pipecat.observers.base_observer import BaseObserver, FramePushed
 from pipecat.processors.frame_processor import FrameDirection
 
 from voicebench.clock import now_ns
+from voicebench.stages.llm_keys import redact
 
 
 class MonotonicClock(BaseClock):
@@ -124,7 +125,7 @@ class TurnObserver(BaseObserver):
         frame, at = data.frame, data.timestamp
         if isinstance(frame, ErrorFrame):
             source = frame.processor if frame.processor is not None else data.source
-            return Event(Kind.ERROR, at, str(frame.error), by=str(source))
+            return Event(Kind.ERROR, at, redact(str(frame.error)), by=str(source))
         if data.direction is not FrameDirection.DOWNSTREAM:
             return None
         if isinstance(frame, BarrierFrame):

@@ -24,6 +24,7 @@ from voicebench.pipeline.observer import BarrierFrame, Event, Kind
 from voicebench.plan.config import Config, Hear
 from voicebench.plan.modes import Mode
 from voicebench.stages.llm import Tap
+from voicebench.stages.llm_keys import redact
 from voicebench.stages.shared import Shared, Work, WorkLog
 from voicebench.stages.tools import Toolbox, ToolCallLog
 from voicebench.turns.stream import StreamLog
@@ -161,7 +162,7 @@ class Session:
             raise
         except Exception as error:
             # The stages' libraries raise what they like.
-            told = " ".join(f"{type(error).__name__}: {error}".split())[:300]
+            told = redact(" ".join(f"{type(error).__name__}: {error}".split()))[:300]
             raise RunProblem(f"The pipeline of the mode {self.mode.id} cannot be built: {told}") from error
 
     async def close(self) -> None:

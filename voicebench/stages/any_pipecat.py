@@ -26,6 +26,7 @@ from voicebench.plan.modes import Mode
 from voicebench.plan.registry import Needs, Plugin
 from voicebench.stages.frame_tap import tapped
 from voicebench.stages.llm import Tap
+from voicebench.stages.llm_keys import guard, redact
 from voicebench.stages.quiet import hush_pipecat
 from voicebench.stages.shared import Shared, WorkLog
 
@@ -114,6 +115,7 @@ def make(service_class: type[Any], settings: ServiceSettings, shared: Shared, **
     arguments = {**settings.arguments, **more}
     if settings.api_key_env:
         arguments["api_key"] = shared.environment.get(settings.api_key_env, "")
+        guard(arguments["api_key"])
     own = getattr(service_class, "Settings", None)
     values = dict(settings.settings)
     if own is not None and values:
@@ -132,7 +134,7 @@ def make(service_class: type[Any], settings: ServiceSettings, shared: Shared, **
         return service_class(**arguments)
     except (TypeError, ValueError) as error:
         raise BadRequest(
-            f"{service_class.__name__} cannot be made: {' '.join(str(error).split())[:300]}",
+            f"{service_class.__name__} cannot be made: {redact(' '.join(str(error).split()))[:300]}",
             "Correct `arguments` and `settings`.",
         ) from error
 

@@ -12,6 +12,7 @@ from typing import Any
 
 from voicebench.clock import now_ns
 from voicebench.stages.llm import Tap, classify
+from voicebench.stages.llm_keys import redact
 from voicebench.turns.stream import AttemptLog, StreamLog, StreamStatus
 
 CAVEAT = "marks_from_frames"
@@ -95,5 +96,5 @@ def tapped(service_class: type[Any], tap: Tap, model: str, caveat: str | None = 
 
 def _told(frame: Any) -> tuple[StreamStatus, str]:
     """What an error frame means for the turn, and its text in one line."""
-    text = " ".join(str(frame.error).split())[:300]
+    text = redact(" ".join(str(frame.error).split()))[:300]
     return "failed" if frame.exception is None else classify(frame.exception)[0], text

@@ -341,7 +341,7 @@ def request_id_of(answer: Any) -> str | None:
     if headers is None:
         return None
     found = headers.get("x-request-id") or headers.get("request-id")
-    return str(found)[:200] if found else None
+    return redact(str(found))[:200] if found else None
 
 
 def field_of(value: Any, name: str) -> Any:

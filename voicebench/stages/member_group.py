@@ -18,6 +18,7 @@ from voicebench.plan import registry
 from voicebench.plan.config import Conversation, validated
 from voicebench.plan.modes import Mode
 from voicebench.stages.llm import Tap
+from voicebench.stages.llm_keys import redact
 from voicebench.stages.quiet import hush_pipecat
 from voicebench.stages.retries import Retry
 from voicebench.stages.shared import Shared
@@ -48,7 +49,7 @@ class Member:
             if not (self.ended or self.errors):
                 return none_yet
             told = "; ".join(str(error.error) for error in self.errors) or "the service made no request"
-            none_yet.end(now_ns(), "failed", told[:300])
+            none_yet.end(now_ns(), "failed", redact(told)[:300])
             self.tap.streams.append(none_yet)
         return self.tap.streams[-1]
 

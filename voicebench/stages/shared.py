@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+import inspect
 import threading
 from collections.abc import Callable
 from contextlib import ExitStack
@@ -105,9 +107,24 @@ class Shared:
                 return
         action()
 
+    async def close_clients(self) -> None:
+        """Close the connections of clients that were made, in the loop that used them. One that cannot be
+        closed keeps no other open; afterwards `get` makes new ones."""
+        with self._lock:
+            clients = [(key, client) for key, made in self._made.items() for client in _clients_of(made)]
+            for key, _ in clients:
+                self._made.pop(key, None)
+        await asyncio.gather(*(client.close() for _, client in clients), return_exceptions=True)
+
     def close(self) -> None:
-        """End what was started. Safe to call twice."""
+        """End what was started. Safe to call twice. An SDK's clients are for `close_clients`, before."""
         self.closing.set()
         with self._lock:
             self._stack.close()
             self._made.clear()
+
+
+def _clients_of(made: Any) -> list[Any]:
+    """The clients with connections, whose `close` has to be awaited, that something made is or holds."""
+    parts = made if isinstance(made, tuple) else (made,)
+    return [part for part in parts if inspect.iscoroutinefunction(getattr(part, "close", None))]
