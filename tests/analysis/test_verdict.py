@@ -154,6 +154,6 @@ def test_the_verdict_is_plain_and_deterministic() -> None:
 
 
 def test_a_slot_that_shows_as_the_usual_one_is_called_so() -> None:
-    """What is left is held against the usual slots as it is shown, in whole ms: 399.9 ms are the usual 400."""
+    """What is left is held against the usual slots as it is shown: 399.9 ms are the usual 400."""
     turns = [made(n, marks=made_marks(vad_stop=200.1)) for n in range(12)]
     assert said(turns).left.endswith("the model is left 400 ms, within the usual 400–500.")
