@@ -79,6 +79,7 @@ OFF: dict[str, dict[str, Any]] = {
         "early": {"warm_llm": False, "speculate_llm": False, "prefetch_tts": False}
     },
     "first clause": {"clause": {"rule": "sentence"}},
+    "first clause cut (natural)": {"clause": {"rule": "natural"}},
     "trimmed silence": {"tts": {"trim_leading_silence": False}},
     "asr on 1 thread (2)": {"asr": {"cpu_threads": 2}},
     "tts on 2 threads (1)": {"tts": {"threads": 1}},

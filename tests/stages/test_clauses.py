@@ -68,3 +68,18 @@ async def test_an_interrupted_reply_leaves_nothing_behind() -> None:
     assert [piece async for piece in pieces.aggregate("A half said")] == []
     await pieces.handle_interruption()
     assert [piece.text async for piece in pieces.aggregate("Good day, friend")] == ["Good day,"]
+
+
+def test_a_cut_without_a_break_comes_before_a_word_that_begins_a_phrase() -> None:
+    """The last such word in the second half of the words is where a pause is heard least."""
+    rule = Clause(rule="words", most_words=10)
+    long = "That's a classic example of a mathematical concept that has been debated"
+    assert ready(long[: long.index(" been")], rule) is None
+    count = ready(long, rule)
+    assert count is not None
+    assert long[:count] == "That's a classic example of a mathematical concept"
+    plain = "one two three four five six seven eight nine ten eleven"
+    assert ready(plain, rule) == len("one two three four five six seven eight nine ten")
+    assert ready("The first month of the year is January.", rule) == len(
+        "The first month of the year is January."
+    )

@@ -49,7 +49,8 @@ class Clause(Settings):
 
     rule: Literal["sentence", "natural", "words"] = "sentence"
     """`sentence`: as pipecat does. `natural`: at the first natural break. `words`: there, or after
-    `most_words` where no break comes; such a cut leaves a seam in the prosody."""
+    `most_words` where no break comes, before a word that begins a phrase if there is one in their second
+    half; such a cut leaves a seam in the prosody."""
     least_words: int = Field(2, ge=1, le=20)
     """A break before so many words does not count."""
     most_words: int = Field(6, ge=1, le=50)

@@ -15,6 +15,40 @@ from voicebench.plan.config import Clause
 from voicebench.stages.quiet import hush_pipecat
 
 _ABBREVIATION = re.compile(r"(?:^|\s)(?:[A-Za-z]|Mr|Mrs|Ms|Dr|Prof|St|vs|etc|e\.g|i\.e|No|approx)\.$")
+_PHRASE_BEGINS = frozenset(
+    {
+        "about",
+        "after",
+        "and",
+        "as",
+        "at",
+        "because",
+        "before",
+        "but",
+        "by",
+        "for",
+        "from",
+        "if",
+        "in",
+        "into",
+        "like",
+        "of",
+        "on",
+        "or",
+        "so",
+        "than",
+        "that",
+        "to",
+        "which",
+        "when",
+        "where",
+        "while",
+        "who",
+        "with",
+        "without",
+    }
+)
+"""English words that begin a phrase: a pause before one of them sounds least like a stumble."""
 _BREAK = re.compile(r"[,;:.!?…—][\"'”’)\]]*(?=\s|$)")
 
 
@@ -47,8 +81,12 @@ def _goes_on(piece: str, open_end: bool) -> bool:
     return open_end and piece[-1] in ",.:" and len(piece) > 1 and piece[-2].isdigit()
 
 
-def _first_words(text: str, count: int) -> str:
-    return "".join(re.findall(r"\s*\S+", text)[:count])
+def _first_words(text: str, most: int) -> str:
+    """At most so many words, up to the last word that begins a phrase where one is in their second half."""
+    words = re.findall(r"\s*\S+", text)
+    inner = range(most, most // 2, -1)
+    count = next((place for place in inner if words[place].strip().lower() in _PHRASE_BEGINS), most)
+    return "".join(words[:count])
 
 
 def aggregator(settings: Clause) -> Any:
