@@ -131,8 +131,8 @@ async def test_a_page_that_goes_fails_its_turn_and_may_come_back(tmp_path: Path)
 
 
 async def test_another_window_takes_the_conversation_over(tmp_path: Path) -> None:
-    """A second page replaces the first, which is told so; a message without a meaning ends a page."""
-    async with _served(tmp_path, LONG) as (_, url), FakePage(url) as first:
+    """A second page replaces the first; nonsense ends a page; one whose sound stops is gone until Start."""
+    async with _served(tmp_path, LONG) as (talk, url), FakePage(url) as first:
         await _ready(first)
         async with FakePage(url) as second:
             await _ready(second)
@@ -144,6 +144,13 @@ async def test_another_window_takes_the_conversation_over(tmp_path: Path) -> Non
         async with FakePage(url) as third:
             await third.start()
             await third.until(lambda: bool(third.of("listening")))
+            third._tasks.pop().cancel()
+            stopped = time.monotonic()
+            while talk.page.connected:
+                assert time.monotonic() - stopped < 1.0
+                await asyncio.sleep(0.01)
+            await third.start()
+            await third.until(lambda: len(third.of("listening")) == 2)
             await third.say(type="wish", what="end")
             await third.until(lambda: bool(third.of("ended")))
 

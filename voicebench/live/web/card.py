@@ -16,7 +16,7 @@ from voicebench.live.web.page import Page
 from voicebench.live.web.playout import PagePlayout
 from voicebench.live.web.streams import UNSEEN_MS, PageCapture
 
-GONE = "the page in the browser is gone (closed, or its connection lost)"
+GONE = "the page in the browser is gone (closed, its connection lost, or its sound stopped)"
 RETURN_WITHIN_S = 120.0
 """So long a conversation waits for its page to come back."""
 
@@ -62,6 +62,7 @@ class WebCard(Card):
         await self.capture.open()
         while True:
             await self.page.came.wait()
+            await asyncio.sleep(0.02)
             deadline = now_ns() + round(FIRST_SOUND_S * NS_PER_S)
             begun = self.capture.count
             while self.capture.count - begun < LISTEN_S * RATE and self.lost is None:

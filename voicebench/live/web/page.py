@@ -29,7 +29,7 @@ from voicebench.live.web.messages import (
 )
 
 LOST_AFTER_NS = 700_000_000
-"""A page of which nothing has come for so long is gone."""
+"""A page whose microphone has given nothing for so long is gone."""
 _FIRST_PINGS, _BETWEEN_FIRST_S, _BETWEEN_S = 8, 0.03, 1.0
 _TAKE_OVER_S = 0.1
 """So long the page before is gone before the next one counts, so that a turn in progress notices."""
@@ -70,7 +70,7 @@ class Page:
 
     @property
     def connected(self) -> bool:
-        """Is a page there whose microphone is open?"""
+        """Is a page there whose microphone gives sound?"""
         return self.came.is_set() and now_ns() - self._last_ns < LOST_AFTER_NS
 
     def tell(self, **message: Any) -> None:
@@ -148,9 +148,9 @@ class Page:
             now = now_ns()
             if self._socket is not socket:
                 return
-            self._last_ns = now
             if message.type is WSMsgType.BINARY:
                 frame, at_ms, samples = heard(message.data)
+                self._last_ns = now
                 if self.came.is_set():
                     self.on_sound(frame, at_ms, samples)
             elif message.type is WSMsgType.TEXT:
@@ -170,6 +170,7 @@ class Page:
                 self.tell(type="refused", text=problem)
                 return
             self.hello = message
+            self._last_ns = now
             self.generation += 1
             self.came.set()
             self.tell(type="listening", uncertainty_ms=self.clock.uncertainty_ns / 1e6)

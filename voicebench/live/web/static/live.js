@@ -11,7 +11,7 @@ const at = (name) => document.getElementById(name);
 const page = { budget: 800, turns: [], shown: null, modes: [], mode: null, muted: false, started: false, ready: false, ended: false };
 const strip = new Strip(at("strip"));
 
-const sound = new Sound({ told, gone });
+const sound = new Sound({ told, gone, silent });
 setInterval(() => {
   if (sound.ears && !document.hidden) strip.draw(sound.ears);
 }, DRAW_MS);
@@ -152,6 +152,13 @@ function refused(text) {
   problem(text);
   at("before").hidden = false;
   at("during").hidden = at("ears").hidden = true;
+}
+
+function silent() {
+  page.started = false;
+  at("start").disabled = at("before").hidden = false;
+  at("during").hidden = at("ears").hidden = true;
+  problem("The sound has stopped: a device is gone. A turn under way counts as failed. See that it is there, then press Start.");
 }
 
 function gone(event, final) {

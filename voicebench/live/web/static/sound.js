@@ -86,6 +86,9 @@ export class Sound {
     capture.port.onmessage = (event) => this.heard(event.data);
     this.player.port.onmessage = (event) => this.played(event.data);
     this.stamps = setInterval(() => this.stamp(), 100);
+    const failed = () => this.failed(context);
+    context.addEventListener("error", failed);
+    this.stream.getAudioTracks()[0].addEventListener("ended", failed);
     this.greet();
   }
 
@@ -136,6 +139,14 @@ export class Sound {
     }
     if (lead !== null && Math.abs(lead) > 10000) lead = null;
     this.say({ type: "stamp", now_ms: now, frame: Math.round(current * context.sampleRate), lead_ms: lead });
+  }
+
+  // A device is gone: nothing is heard or played any more until Start is pressed again.
+  failed(context) {
+    if (this.context !== context) return;
+    this.stop();
+    this.greeted = false;
+    this.on.silent();
   }
 
   stop() {
