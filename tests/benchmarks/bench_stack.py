@@ -243,4 +243,8 @@ def main() -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    try:
+        sys.exit(main())
+    except KeyboardInterrupt:
+        print("Stopped. What was measured is on disk; --resume goes on behind it.", file=sys.stderr)
+        sys.exit(130)
