@@ -250,9 +250,13 @@ class _SlotBench:
 
         try:
             with frozen_heap():
-                return await offer(self._plan.turns, self._load, run)
+                served = await offer(self._plan.turns, self._load, run)
         finally:
-            await asyncio.gather(*keeping)
+            if keeping:
+                await asyncio.wait(keeping)
+        for task in list(keeping):
+            task.result()
+        return served
 
     async def _keep(self, record: TurnRecord, stream: StreamLog, journal: JournalWriter) -> None:
         """Write a request down and tell it."""
