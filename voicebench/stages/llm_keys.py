@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 import base64
+import logging
+import sys
 import threading
+import traceback
 from collections.abc import Iterable, Iterator
 from ipaddress import ip_address
+from types import TracebackType
 from typing import Any, Self
 from urllib.parse import quote, urlsplit
 
@@ -124,10 +128,40 @@ _lock = threading.Lock()
 
 
 def guard(key: str) -> None:
-    """Let `redact` remove this key. One of fewer than 8 characters is not looked for."""
+    """Let `redact` remove this key, also from what is logged. One of fewer than 8 characters is not looked
+    for."""
     with _lock:
+        if not _fragments:
+            _watch_logs()
         for form in _forms(key):
             _fragments.update(form[at : at + _FRAGMENT] for at in range(len(form) - _FRAGMENT + 1))
+
+
+def _watch_logs() -> None:
+    """Let every log record, and a crash's traceback, pass `redact`: SDKs log answers where asked to."""
+    make, crash = logging.getLogRecordFactory(), sys.excepthook
+
+    def made(*given: Any, **more: Any) -> logging.LogRecord:
+        record = make(*given, **more)
+        try:
+            said = record.getMessage()
+        except (TypeError, ValueError):
+            return record  # logging itself tells of a wrong format
+        if redact(said) != said:
+            record.msg, record.args = redact(said), ()
+        if record.exc_info and record.exc_info[0] is not None:
+            record.exc_text = redact("".join(traceback.format_exception(*record.exc_info))).rstrip()
+        return record
+
+    def crashed(kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> None:
+        told = "".join(traceback.format_exception(kind, error, trace))
+        if redact(told) == told:
+            crash(kind, error, trace)
+        else:
+            sys.stderr.write(redact(told))
+
+    logging.setLogRecordFactory(made)
+    sys.excepthook = crashed
 
 
 def redact(text: str) -> str:
