@@ -41,6 +41,8 @@ _MOST_LATER_MS = 15.0
 _RELEASE_DB = 16.5
 """A background nearer than this to the speech's level can hide the release of a final plosive."""
 _RELEASE_DOUBT_MS = 300.0
+_SOFT_ONSET_MS = 90.0
+"""So long a soft f at the threshold of sound may last before the vowel, unseen in any background."""
 MOST_DOUBT_MS = 100.0
 """An edge that may be further off than this is not certain."""
 _SPANS = (5, 15)
@@ -120,7 +122,7 @@ def noisy_islands(
     whole = joined(extended(joined(runs, windows(ISLAND_MS)), bursts), windows(ISLAND_MS))
     doubt = edge_doubt_ms(bands, noise, levels, sample_rate, threshold_db)
     later = round(hidden_ms(bands, noise, sample_rate, threshold_db) / WINDOW_MS)
-    start_doubt = doubt / 2
+    start_doubt = max(doubt / 2, _SOFT_ONSET_MS)
     if levels.split.high - levels.floor_db < _RELEASE_DB:
         doubt = max(doubt, _RELEASE_DOUBT_MS)
     reason = "drowned" if doubt > MOST_DOUBT_MS else ""
