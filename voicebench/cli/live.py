@@ -48,7 +48,8 @@ def live(
         bool, typer.Option("--list-devices", help="Show the sound devices, and leave.")
     ] = False,
     config: Annotated[
-        Path | None, typer.Option("--config", help="A YAML file; else configs/default.yaml, here or installed.")
+        Path | None,
+        typer.Option("--config", help="A YAML file; else configs/default.yaml, here or installed."),
     ] = None,
     out: Annotated[
         Path | None, typer.Option("--out", help="The run's folder, absent or empty; else runs/<time>.")
