@@ -205,14 +205,14 @@ def test_why_a_turn_is_uncertain_is_told_in_words(tmp_path: Path) -> None:
     user, agent, _ = with_noise("white", 10)(user, agent, np.random.default_rng(1))
     out, _ = run(silent_file(tmp_path, np.stack([user, agent], axis=1).astype(np.float64)))
     assert "user's end" in out
-    assert "drowned" not in out.split("No wait that counts.")[0]
+    assert "user_drowned" not in out.split("No wait that counts.")[0]
     assert "With every turn the median is" in out
 
 
 @pytest.mark.parametrize(
     ("reason", "text"),
     [
-        ("user_drowned", "user's end in noise"),
+        ("user_drowned", "user's end drowned out"),
         ("agent_gated_noise", "agent's onset behind a noise gate"),
         ("recording_ends", "the recording ends"),
         ("user_something_new", "user something new"),

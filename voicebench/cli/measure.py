@@ -210,7 +210,7 @@ def show(measured: Measured, console: Console) -> None:
 
 
 _REASONS = {
-    "drowned": "{side}'s {edge} in noise",
+    "drowned": "{side}'s {edge} drowned out",
     "low_snr": "{side} hardly above the noise",
     "echo_suspect": "{side} may be an echo",
     "gated_noise": "{side}'s {edge} behind a noise gate",
@@ -224,7 +224,7 @@ _TURN_REASONS = {
 
 
 def reason_text(reason: str) -> str:
-    """A turn's reason code in words: "user_drowned" as "user's end in noise"."""
+    """A turn's reason code in words: "user_drowned" as "user's end drowned out"."""
     side, _, cause = reason.partition("_")
     if side in ("user", "agent") and cause in _REASONS:
         return _REASONS[cause].format(side=side, edge="end" if side == "user" else "onset")

@@ -22,7 +22,9 @@ _LONE_MS = 50.0
 _LONE_WINDOWS = 2
 _CLICK_DB = 20.0
 _HIDDEN_MS = 90.0
-"""How far off an edge may be next to which the rest of an echo could hide sound."""
+"""How far off an onset may be before which the rest of an echo could hide sound."""
+_HIDDEN_END_MS = 300.0
+"""How far off an end may be after which it could: the release of a final plosive comes so late."""
 _BREATHLESS_MS = 12_000.0
 _DEEPEST = 3
 
@@ -91,7 +93,8 @@ def plain_islands(
             run,
             int(np.count_nonzero(plain[run.start : run.stop])),
             _HIDDEN_MS if hidden[max(0, run.start - reach) : run.start].any() else doubt,
-            _HIDDEN_MS if hidden[run.stop : run.stop + reach].any() else doubt,
+            _HIDDEN_END_MS if hidden[run.stop : run.stop + reach].any() else doubt,
+            "drowned" if hidden[run.stop : run.stop + reach].any() else "",
         )
         for run in joined(runs_of(sound), reach)
     ]
