@@ -14,8 +14,8 @@ APIS = ("anthropic", "openai-chat", "openai-responses", "openai-responses-ws")
 
 
 def _key(request: web.Request) -> str:
-    given = request.headers.get("x-api-key") or request.headers.get("authorization", "")
-    return given.removeprefix("Bearer ")
+    given = request.headers.get("x-api-key") or request.headers.get("authorization") or ""
+    return str(given).removeprefix("Bearer ")
 
 
 def events_of(path: str, key: str, fault: str) -> list[bytes]:

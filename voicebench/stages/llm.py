@@ -362,8 +362,10 @@ def saw_reasoning(log: StreamLog, at_ns: int) -> None:
 
 
 def saw_text(log: StreamLog, at_ns: int, text: str) -> None:
-    """A delta of the answer's text arrived; an empty one is none."""
+    """A delta of the answer's text arrived; an empty one is none. Raises TypeError for what is no text."""
     if text:
+        if not isinstance(text, str):
+            raise TypeError(f"a delta of {type(text).__name__}")
         saw_token(log, at_ns)
         log.deltas.append((at_ns, text))
 

@@ -1,0 +1,130 @@
+"""Streams of any bytes through the real SDKs: a typed end, never an exception of ours, never a hang."""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+from collections.abc import AsyncIterator
+
+import httpx2
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tests.fuzz.how_much import examples
+from tests.keys_and_text.echoing_vendor import events_of
+from tests.stages.asked import QUESTION, a_mode, stage_of
+from voicebench.plan.config import Conversation
+from voicebench.stages import llm_anthropic, llm_openai
+from voicebench.stages.llm import Tap
+from voicebench.stages.shared import Shared
+from voicebench.turns.stream import StreamLog
+
+APIS = {"anthropic": "/v1/messages", "openai-chat": "/chat/completions", "openai-responses": "/responses"}
+TEXT = "It is Paris."
+GARBAGE = (
+    *(
+        b"data: {}\n\n",
+        b"data: null\n\n",
+        b"data: []\n\n",
+        b'data: "x"\n\n',
+        b"data: {\n\n",
+        b"data: \xff\n\n",
+    ),
+    *(
+        b"event: error\ndata: {}\n\n",
+        b"event: \n\n",
+        b"\n\n",
+        b"id: 1\x00\n\n",
+        b"retry: x\n\n",
+        b"no colon\n\n",
+    ),
+    *(b'data: {"type": 5}\n\n', b'data: {"choices": [null]}\n\n', b'data: {"choices": 5, "usage": 7}\n\n'),
+    b'data: {"type": "content_block_delta", "delta": 5}\n\n',
+    b'data: {"type": "response.output_text.delta", "delta": {"a": 1}}\n\n',
+)
+
+
+class _Bytes(httpx2.AsyncByteStream):
+    """A body that comes in these pieces."""
+
+    def __init__(self, pieces: list[bytes]) -> None:
+        self._pieces = pieces
+
+    async def __aiter__(self) -> AsyncIterator[bytes]:
+        for piece in self._pieces:
+            yield piece
+
+
+def _cut(raw: bytes, at: list[int]) -> list[bytes]:
+    """`raw` cut at these places."""
+    places = sorted({place % (len(raw) + 1) for place in at} | {0, len(raw)})
+    return [raw[first:last] for first, last in itertools.pairwise(places)]
+
+
+@pytest.fixture
+def body(monkeypatch: pytest.MonkeyPatch) -> list[bytes]:
+    """What every SDK gets as the body of its answer: the pieces in this list."""
+    pieces: list[bytes] = []
+
+    def answer(request: httpx2.Request) -> httpx2.Response:
+        return httpx2.Response(200, headers={"content-type": "text/event-stream"}, stream=_Bytes([*pieces]))
+
+    for module in (llm_openai, llm_anthropic):
+        monkeypatch.setattr(
+            module, "client_options", lambda settings: {"transport": httpx2.MockTransport(answer)}
+        )
+    return pieces
+
+
+async def _log(api: str) -> StreamLog:
+    plugin, settings = stage_of(api, 9)
+    assert plugin.ask is not None
+    asker = plugin.ask(a_mode(api), settings, Conversation(), Shared(), Tap())
+    try:
+        async with asyncio.timeout(10):
+            log: StreamLog = await asker.ask(QUESTION)
+            return log
+    finally:
+        await asker.close()
+
+
+def _run(api: str, body: list[bytes], raw: bytes, at: list[int]) -> StreamLog:
+    body[:] = _cut(raw, at)
+    log = asyncio.run(_log(api))
+    assert not log.running
+    assert log.status in ("ok", "failed", "truncated", "overloaded", "rate_limited")
+    assert all(isinstance(text, str) for _, text in log.deltas)
+    return log
+
+
+@pytest.mark.parametrize("api", APIS)
+@examples(8)
+@given(st.lists(st.integers(0, 10_000), max_size=30), st.booleans(), st.booleans())
+def test_cuts_comments_and_line_ends_change_nothing(
+    body: list[bytes], api: str, at: list[int], crlf: bool, comments: bool
+) -> None:
+    """Wherever the bytes are cut, with CR LF and with comments, the text is the same and complete."""
+    events = events_of(APIS[api], "x", "success")
+    raw = b"".join((b": a comment\n" if comments else b"") + event for event in events)
+    log = _run(api, body, raw.replace(b"\n", b"\r\n") if crlf else raw, at)
+    assert (log.text, log.status) == (TEXT, "ok")
+
+
+@pytest.mark.parametrize("api", APIS)
+@examples(15)
+@given(
+    st.lists(st.sampled_from(GARBAGE) | st.binary(max_size=20), min_size=1, max_size=3),
+    st.integers(0, 5),
+    st.lists(st.integers(0, 10_000), max_size=5),
+    st.booleans(),
+)
+def test_garbage_ends_in_a_status(
+    body: list[bytes], api: str, garbage: list[bytes], place: int, at: list[int], cut_off: bool
+) -> None:
+    """Whatever stands between the events and wherever the stream ends, it ends as something, in time."""
+    events = events_of(APIS[api], "x", "success")
+    events[place:place] = garbage
+    raw = b"".join(events)
+    log = _run(api, body, raw[: len(raw) // 2] if cut_off else raw, at)
+    assert log.detail or log.status == "ok"
