@@ -97,7 +97,7 @@ def _ask_for(asker: Any, model: str) -> None:
 async def test_a_fault_ends_in_its_status_in_time_and_the_next_request_is_well(
     emulator: EmulatorProcess, fault: str
 ) -> None:
-    """Over all four protocols the stream ends as what it is, a hang within the time-out and a second, and the same
+    """Over all four protocols the stream ends as what it is, a hang within a second more, and the same
     asker's next request is served."""
     both = await asyncio.gather(*(faulty_and_next(emulator, api, fault) for api in APIS))
     for api, (faulty, following) in zip(APIS, both, strict=True):
