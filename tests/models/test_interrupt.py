@@ -126,7 +126,7 @@ def test_an_interrupted_fetch_ends_pip_and_leaves_nothing(house: House, half_ind
 
 @pytest.mark.usefixtures("_pip")
 def test_pip_does_not_outlive_a_fetch_that_is_killed(house: House, half_index: HalfIndex) -> None:
-    """`kill -9` of voicebench in the middle of a download ends pip as well; no half of a model is taken for one."""
+    """`kill -9` of voicebench in mid-download ends pip as well; no half of a model is taken for one."""
     with half_fetched(house) as child:
         pips = children_of(child.pid)
         assert pips

@@ -34,7 +34,8 @@ def test_a_thousand_turns_leave_nothing_behind(tmp_path: Path) -> None:
     print("objects", watched.objects[SETTLED // 10], watched.objects[-1], "left", left)
     print("descriptors", min(watched.open_files[SETTLED:]), max(watched.open_files[SETTLED:]))
     assert len(records) == TURNS
-    assert sum(one.outcome is Outcome.COMPLETED for one in records) >= 0.95 * TURNS  # on a busy machine a turn may fail
+    # On a busy machine a turn may fail.
+    assert sum(one.outcome is Outcome.COMPLETED for one in records) >= 0.95 * TURNS
     assert growth <= 0.1
     assert min(watched.open_files[-SETTLED:]) <= min(watched.open_files[:SETTLED])
     assert max(watched.open_files[SETTLED:]) <= max(watched.open_files[:SETTLED]) + SESSIONS

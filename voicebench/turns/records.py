@@ -230,11 +230,11 @@ class TurnRecord(Frozen):
     session: int | None = None
     """Which of the run's sessions ran it, from 0; None: the run has one."""
     queue_ms: float | None = None
-    """From the instant at which the run's schedule wanted the turn begun to the one at which it was; None: the
-    run has no schedule."""
+    """From the instant at which the run's schedule wanted the turn begun to the one at which it was; None:
+    the run has no schedule."""
     service_ms: float | None = None
-    """Its own latency, without that wait: V2V; of a request without audio, from the request to the reply's end.
-    None without a schedule, and where the turn has none."""
+    """Its own latency, without that wait: V2V; of a request without audio, from the request to the reply's
+    end. None without a schedule, and where the turn has none."""
     from_schedule_ms: float | None = None
     """The latency from the schedule: `queue_ms` + `service_ms`. None where either is."""
     lag_ms: float | None = None
