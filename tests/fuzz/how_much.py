@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+
 from hypothesis import HealthCheck, settings
 
 LONG = "VOICEBENCH_FUZZ_LONG"
