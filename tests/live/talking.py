@@ -19,7 +19,9 @@ from tests.live.virtual_card import MICROPHONE, SPEAKER, VirtualCard
 from voicebench.audio.decode import decode
 
 ROOT = Path(__file__).parents[2]
-PARIS, YES = (ROOT / "audio_samples" / name for name in ("capital-of-france.wav", "yes.wav"))
+PARIS, YES, QUIET = (
+    ROOT / "audio_samples" / f"{name}.wav" for name in ("capital-of-france", "yes", "capital-of-spain-quiet")
+)
 
 SCRIPTED = """\
 name: scripted
@@ -32,6 +34,7 @@ own_modes:
 asr: {{kind: scripted, delay_ms: 60, text: "What is the capital city of France?"}}
 tts: {{kind: tone, first_byte_ms: 40, leading_silence_ms: 20}}
 turn: {{kind: vad}}
+vad: {{start_secs: 0.1, min_volume: 0, stop_secs: 0.2}}
 calibration_turns: 0
 warmup_turns: 0
 turn_timeout_s: 6
@@ -114,6 +117,14 @@ class Talk:
                 assert left > 0, f"no {count} x {text!r} in:\n{''.join(self.lines)}"
                 assert not ended, f"no {count} x {text!r} in:\n{''.join(self.lines)}"
                 self._told.wait(min(left, 0.2))
+
+    def wait_for_folder(self, within: float = 30.0) -> None:
+        """Wait until the run's folder says what is planned."""
+        deadline = time.monotonic() + within
+        while not (self.run / "turns.jsonl").exists():
+            assert time.monotonic() < deadline, "".join(self.lines)
+            assert self.process.poll() is None, "".join(self.lines)
+            time.sleep(0.01)
 
     def say(self, sample: Path = YES) -> subprocess.Popen[bytes]:
         """Speak a recording into the microphone."""

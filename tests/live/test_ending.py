@@ -10,6 +10,7 @@ import sys
 import time
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from tests.live.talking import LONG, PARIS, ROOT, Talk, environment_without_sound, scripted
@@ -34,12 +35,20 @@ def test_a_lost_device_fails_the_turn_and_ends_the_run(card: VirtualCard, tmp_pa
         assert report["modes"][0]["turns"]["failed"] == 1
 
 
-def test_ctrl_c_closes_everything_and_leaves_a_partial_report(card: VirtualCard, tmp_path: Path) -> None:
-    """Ctrl-C while someone speaks ends with status 130, a partial report, and no child left."""
-    with Talk(card, tmp_path, "--config", scripted(tmp_path), "--turns", "3") as talk:
-        talk.turns(1)
-        talk.wait_for("test/scripted: ", 1)
-        talk.say(PARIS)
+@pytest.mark.parametrize("moment", ["beginning", "listening", "person", "agent"])
+def test_ctrl_c_closes_everything_and_leaves_a_report(card: VirtualCard, tmp_path: Path, moment: str) -> None:
+    """Ctrl-C at any moment ends with status 130, a partial report of what was had, and no child left."""
+    with Talk(card, tmp_path, "--config", scripted(tmp_path, LONG), "--turns", "3") as talk:
+        if moment == "beginning":
+            talk.wait_for_folder()
+        else:
+            talk.turns(1)
+            talk.wait_for("test/scripted: ", 1)
+        if moment in {"person", "agent"}:
+            speaking = talk.say(PARIS)
+            if moment == "agent":
+                speaking.wait(20)
+                card.wait_until(lambda tail: float(np.sqrt(np.mean(tail[:, 1] ** 2))) > 0.03, 0.05)
         children = children_of(talk.process.pid)
         asked = time.monotonic()
         talk.interrupt()
@@ -47,10 +56,11 @@ def test_ctrl_c_closes_everything_and_leaves_a_partial_report(card: VirtualCard,
         took = time.monotonic() - asked
         assert took < 6.0, f"it took {took:.1f} s"
         assert all(gone_within(child, 2) for child in children)
-        assert len(talk.records()) == 1
+        assert "Traceback" not in "".join(talk.lines)
+        assert len(talk.records()) == (0 if moment == "beginning" else 1)
         report = talk.report()
         assert report["run"]["complete"] is False
-        assert report["modes"][0]["turns"]["completed"] == 1
+        assert moment == "beginning" or report["modes"][0]["turns"]["completed"] == 1
 
 
 def test_keys_go_to_the_next_mode_repeat_and_quit(card: VirtualCard, tmp_path: Path) -> None:

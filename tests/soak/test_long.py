@@ -13,6 +13,7 @@ from voicebench.pipeline.calibrate import calibrate
 from voicebench.pipeline.contamination import limited
 from voicebench.pipeline.lag import LagMeter
 from voicebench.pipeline.session import Heard
+from voicebench.turns.second_opinion import WAVEFORM_TOLERANCE_MS
 
 pytestmark = pytest.mark.soak
 
@@ -33,7 +34,9 @@ async def test_two_hundred_turns_of_known_delay() -> None:
     assert floor.noise_floor_ms is not None
     assert floor.noise_floor_ms <= FLOOR_MS
     assert beyond(measured, floor) == {}
-    assert np.percentile(differences, 95) <= 5.0
+    # A tone that breaks off at full level rings into the recording's next window: one window at each edge.
+    # On real speech 5 ms are held (the demo's turns).
+    assert np.percentile(differences, 95) <= WAVEFORM_TOLERANCE_MS
 
 
 async def test_ten_quiet_minutes_report_nothing() -> None:
