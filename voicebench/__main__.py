@@ -19,7 +19,11 @@ def main(arguments: list[str] | None = None) -> int:
     try:
         return run(sys.argv[1:] if arguments is None else arguments)
     except VoicebenchError as problem:
-        sys.stderr.write(f"voicebench: {_shown(str(problem))}\n")
+        from voicebench.models.names import printable
+
+        # Names of files and modes may come from anywhere: nothing but line feeds may steer the terminal.
+        shown = "\n".join(map(printable, str(problem).split("\n")))
+        sys.stderr.write(f"voicebench: {shown}\n")
         return int(problem.exit_status)
     except KeyboardInterrupt:
         sys.stderr.write("voicebench: interrupted\n")
@@ -28,14 +32,6 @@ def main(arguments: list[str] | None = None) -> int:
         # Whoever read our output has left; there is nobody to tell.
         sys.stderr.close()
         return int(ExitStatus.BAD_REQUEST)
-
-
-def _shown(text: str) -> str:
-    """`text` without anything that steers a terminal: names of files and modes may come from anywhere."""
-    return "".join(
-        one if one.isprintable() or one == "\n" else one.encode("unicode_escape").decode("ascii")
-        for one in text
-    )
 
 
 def script() -> None:

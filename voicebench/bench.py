@@ -246,15 +246,8 @@ class Bench:
             write(recording, self._folder.audio_folder() / name)
         except OSError as error:
             raise RunProblem(f"The recording {name} cannot be written: {error}.") from error
-        opinion = second_opinion(recording)
-        return made.model_copy(
-            update={
-                "audio": f"{AUDIO_FOLDER}/{name}",
-                "waveform_v2v_ms": opinion.voice_to_voice_ms,
-                "waveform_certain": opinion.certain,
-                "waveform_uncertainty_ms": opinion.uncertainty_ms,
-            }
-        )
+        audio = {"audio": f"{AUDIO_FOLDER}/{name}"}
+        return made.model_copy(update={**audio, **second_opinion(recording).fields()})
 
     def _turn_facts(self, planned: PlannedTurn, sample: Sample, clip: Prepared | None) -> TurnFacts:
         from voicebench.pipeline.record import TurnFacts

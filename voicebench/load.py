@@ -42,8 +42,14 @@ class LoadPlan:
         return self.sessions == 1 and self.rate_per_s is None
 
     def facts(self) -> dict[str, Any]:
-        """What `run.json` says of it before the first turn."""
+        """The plain values."""
         return {"sessions": self.sessions, "rate_per_s": self.rate_per_s}
+
+    def told(self, served: Served | None = None) -> dict[str, Any] | None:
+        """What `run.json` says of it, `served` once the turns were run; None for one turn after the other."""
+        if self.plain:
+            return None
+        return self.facts() if served is None else {**self.facts(), **served.facts()}
 
 
 @dataclass(frozen=True)

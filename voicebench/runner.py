@@ -129,7 +129,7 @@ async def run(
                     await bench.calibrate()
                     served = await bench.measure(turns, journal)
                     if not options.load.plain:
-                        folder.update(load={**options.load.facts(), **served.facts()})
+                        folder.update(load=options.load.told(served))
                 done = True
             finally:
                 await bench.close()
@@ -153,8 +153,8 @@ def _open(plan: RunPlan, options: RunOptions) -> tuple[RunFolder, list[PlannedTu
     if options.resume is None:
         folder = RunFolder.create(options.out)
         entries = [_entry(turn, plan.by_id[turn.sample]) for turn in plan.turns]
-        load = None if options.load.plain else options.load.facts()
-        folder.start(entries, **run_facts(plan, "batch"), load=load, request=dict(options.request))
+        facts = run_facts(plan, "batch")
+        folder.start(entries, **facts, load=options.load.told(), request=dict(options.request))
         return folder, list(plan.turns)
     folder = RunFolder.open(options.resume)
     done = {(one.mode, one.sample, one.repeat) for one in folder.turns().records}

@@ -114,7 +114,7 @@ async def run_slot(
                     await bench.open(mode)
                 served = await bench.measure(journal, colds)
                 if not options.load.plain:
-                    folder.update(load={**options.load.facts(), **served.facts()})
+                    folder.update(load=options.load.told(served))
                 done = True
             finally:
                 await bench.close()
@@ -161,7 +161,7 @@ def _facts(plan: SlotPlan, options: SlotOptions) -> dict[str, Any]:
         "modes": {mode.id: mode_facts(mode) for mode in plan.modes},
         "budget_ms": plan.config.budget_ms,
         "slots_ms": plan.config.slots_ms,
-        "load": None if options.load.plain else options.load.facts(),
+        "load": options.load.told(),
         "noise_floor_reason": "a slot run has no audio path to calibrate",
     }
 

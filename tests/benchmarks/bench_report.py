@@ -20,8 +20,8 @@ from typing import TypeVar
 
 from tests.turns.made import made, made_deltas, made_marks
 from voicebench.export.registry import FORMATS, exporter
-from voicebench.export.run_report import report_of, without_collection
-from voicebench.turns.journal import JournalWriter, journal_line, read_journal
+from voicebench.export.run_report import report_of
+from voicebench.turns.journal import JournalWriter, journal_line, read_journal, without_collection
 from voicebench.turns.run_folder import JOURNAL_FILE, RunFolder
 
 Made = TypeVar("Made")

@@ -32,13 +32,15 @@ own_modes:
   - {{id: test/other, kind: emulated, provider: test, api: scripted, model: scripted,
      settings: {{text: "{reply}", first_text_ms: 100, per_word_ms: 2}}}}
 asr: {{kind: scripted, delay_ms: 60, text: "What is the capital city of France?"}}
-tts: {{kind: tone, first_byte_ms: 40, leading_silence_ms: 20}}
+tts: {{{tts}}}
 turn: {{kind: vad}}
 vad: {{start_secs: 0.1, min_volume: 0, stop_secs: 0.2}}
 calibration_turns: 0
 warmup_turns: 0
-turn_timeout_s: 6
+turn_timeout_s: {timeout_s}
 """
+TONE = "kind: tone, first_byte_ms: 40, leading_silence_ms: 20"
+PIPER = "kind: piper, voice: en_US-joe-medium, threads: 2, trim_leading_silence: true"
 _LIVE: tuple[str, ...] = (sys.executable, "-m", "voicebench", "live")
 _AT_THE_CARD = ("--input-device", MICROPHONE, "--output-device", SPEAKER)
 
@@ -46,10 +48,10 @@ SHORT = "It is Paris."
 LONG = "It is Paris, as far as anyone who was asked about it knows, and they all live there too."
 
 
-def scripted(folder: Path, reply: str = SHORT) -> Path:
-    """A configuration without models whose agent says `reply` as a tone."""
+def scripted(folder: Path, reply: str = SHORT, tts: str = TONE, timeout_s: float = 6) -> Path:
+    """A configuration without models whose agent says `reply`: as a tone, or with `PIPER` as a voice."""
     path = folder / "live.yaml"
-    path.write_text(SCRIPTED.format(reply=reply), "utf-8")
+    path.write_text(SCRIPTED.format(reply=reply, tts=tts, timeout_s=timeout_s), "utf-8")
     return path
 
 

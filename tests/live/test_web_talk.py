@@ -14,7 +14,7 @@ import pytest
 from typer.testing import CliRunner
 
 from tests.live.fake_page import FakePage
-from tests.live.talking import LONG, SCRIPTED, SHORT, YES, Talk, scripted
+from tests.live.talking import LONG, SHORT, YES, Talk, scripted
 from tests.processes import children_of, gone_within
 from voicebench.cli.app import app
 from voicebench.errors import BadRequest
@@ -31,8 +31,7 @@ HOSTILE = "</td><script>alert(1)</script>."
 @asynccontextmanager
 async def _served(folder: Path, reply: str, **options: Any) -> AsyncIterator[tuple[WebTalk, str]]:
     """A conversation that is held while entered; its end is waited for."""
-    path = folder / "live.yaml"
-    path.write_text(SCRIPTED.format(reply=reply) + "\n", "utf-8")
+    path = scripted(folder, reply)
     config = load_config(path).model_copy(update={"modes": ("test/scripted", "test/other")})
     plan = live_plan(config, str(path))
     talk = WebTalk(plan, LiveOptions(out=folder / "run", **options), WebOptions())

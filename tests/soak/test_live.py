@@ -11,7 +11,7 @@ import pytest
 
 from tests.live.conftest import sound
 from tests.live.over import barge_ins
-from tests.live.talking import PARIS, ROOT, Talk
+from tests.live.talking import PARIS, PIPER, ROOT, Talk, scripted
 from tests.live.virtual_card import RATE, VirtualCard
 from voicebench.audio.waveform import conversation
 
@@ -22,19 +22,6 @@ __all__ = ["sound"]
 TIMES = 10
 REPLY = "Everyone who was ever asked about that town by the river knows that its name is Paris of course."
 """Said without a pause, in which the agent would fall silent by itself."""
-VOICE = """\
-name: voice
-modes: [test/scripted]
-own_modes:
-  - {{id: test/scripted, kind: emulated, provider: test, api: scripted, model: scripted,
-     settings: {{text: "{reply}", first_text_ms: 100, per_word_ms: 2}}}}
-asr: {{kind: scripted, delay_ms: 60, text: "What is the capital city of France?"}}
-tts: {{kind: piper, voice: en_US-joe-medium, threads: 2, trim_leading_silence: true}}
-turn: {{kind: vad}}
-vad: {{start_secs: 0.1, min_volume: 0, stop_secs: 0.2}}
-calibration_turns: 0
-turn_timeout_s: 15
-"""
 
 
 @pytest.fixture
@@ -49,8 +36,7 @@ def echoing_card(sound: None, tmp_path: Path) -> Iterator[VirtualCard]:
 def test_speaking_over_the_agents_voice_ten_times(echoing_card: VirtualCard, tmp_path: Path) -> None:
     """At the median the agent is silent 350 ms after the person's onset, each time reported to 50 ms; its own
     voice in the microphone takes no turn."""
-    config = tmp_path / "live.yaml"
-    config.write_text(VOICE.format(reply=REPLY), "utf-8")
+    config = scripted(tmp_path, REPLY, PIPER, 15)
     with Talk(echoing_card, tmp_path, "--config", config, "--turns", str(TIMES + 1), "--offline") as talk:
         found = barge_ins(echoing_card, talk, TIMES)
         assert talk.end(60) == 0, "".join(talk.lines)

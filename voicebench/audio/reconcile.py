@@ -22,6 +22,14 @@ class SecondOpinion:
     uncertainty_ms: float | None
     reason: str = ""
 
+    def fields(self) -> dict[str, object]:
+        """What a turn's record says of it."""
+        return {
+            "waveform_v2v_ms": self.voice_to_voice_ms,
+            "waveform_certain": self.certain,
+            "waveform_uncertainty_ms": self.uncertainty_ms,
+        }
+
     def disagrees(self, timeline_ms: float | None) -> bool:
         """Is the timeline's figure beyond what the waveform allows? By the rule that the reports use."""
         return waveform_disagrees(timeline_ms, self.voice_to_voice_ms, self.certain, self.uncertainty_ms)

@@ -16,6 +16,7 @@ from pipecat.transports.base_output import BaseOutputTransport
 from pipecat.transports.base_transport import TransportParams
 
 from voicebench.audio.devices import Device, DeviceStream
+from voicebench.audio.echo import RATE
 from voicebench.audio.played import Played
 from voicebench.audio.streaming_rate import RateConverter
 from voicebench.clock import NS_PER_S
@@ -28,7 +29,6 @@ A busy event loop then leaves no gap; an interruption drops all of it, so it cos
 SLIPPED_NS = 20_000_000
 """A run whose count is this far off the stream's clock has slipped."""
 _REMEMBERED_S = 2
-_ECHO_RATE = 16_000
 
 
 class Playout:
@@ -78,14 +78,17 @@ class Playout:
 
     def reference(self, end_ns: int, count: int) -> NDArray[np.float32]:
         """The last `count` samples at 16 kHz of what sounds up to `end_ns`: what an echo would be made of."""
-        rate = max(1, self.stream.rate)
-        end = self.stream.clock.sample_at(end_ns)
-        places = end - (np.arange(count, 0, -1) * (rate / _ECHO_RATE))
         with self._lock:
             past, done = self._past.copy(), self._done
+        return self._up_to(end_ns, count, past, done - past.size)
+
+    def _up_to(self, end_ns: int, count: int, past: NDArray[np.float32], first: int) -> NDArray[np.float32]:
+        """The last `count` samples at 16 kHz before `end_ns` of `past`, which begins at sample `first`."""
         if not past.size:
             return np.zeros(count, dtype=np.float32)
-        numbers = np.arange(done - past.size, done)
+        end = self.stream.clock.sample_at(end_ns)
+        places = end - (np.arange(count, 0, -1) * (max(1, self.stream.rate) / RATE))
+        numbers = np.arange(first, first + past.size)
         return np.asarray(np.interp(places, numbers, past, left=0.0, right=0.0), dtype=np.float32)
 
     def _fill(self, data: Any, first: int) -> None:

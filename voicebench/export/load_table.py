@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from voicebench.analysis.report import Report
 from voicebench.analysis.statistics import Summary
+from voicebench.export.tables import Table, number, several_anchors
 from voicebench.export.turn_text import mode_name
 
 TITLE = "From the schedule (ms)"
@@ -29,21 +30,27 @@ def load_rows(report: Report) -> tuple[tuple[str, ...], ...]:
         load = entry.load
         if not load.scheduled:
             continue
-        anchor = f", {entry.anchor.value}" if entry.anchor is not None and _several(report) else ""
+        anchor = f", {entry.anchor.value}" if entry.anchor is not None and several_anchors(report) else ""
         total = load.from_schedule
-        high = f"p95 {_told(total.p95)}" if total.p95 is not None else f"max {_told(total.max)}"
+        high = f"p95 {number(total.p95)}" if total.p95 is not None else f"max {number(total.max)}"
         rows.append(
             (
                 f"{mode_name(entry.mode, entry.kind)}{anchor}",
                 str(total.n),
                 str(load.waited),
-                f"{_told(load.queue.mean)} / {_told(load.queue.max)}",
+                f"{number(load.queue.mean)} / {number(load.queue.max)}",
                 _mean_and_median(load.service),
                 _mean_and_median(total),
                 high,
             )
         )
     return tuple(rows)
+
+
+def load_tables(report: Report) -> tuple[Table, ...]:
+    """The latency from the schedule beside the service time; no table for a run without a schedule."""
+    rows = load_rows(report)
+    return (Table(TITLE, COLUMNS, rows, NOTE),) if rows else ()
 
 
 def load_line(report: Report) -> str | None:
@@ -59,13 +66,5 @@ def load_line(report: Report) -> str | None:
     return told if achieved is None else f"{told}, {achieved:.2g} a second run"
 
 
-def _several(report: Report) -> bool:
-    return len({entry.anchor for entry in report.modes if entry.anchor is not None}) > 1
-
-
 def _mean_and_median(summary: Summary) -> str:
-    return f"{_told(summary.mean)} / {_told(summary.p50)}"
-
-
-def _told(value: float | None) -> str:
-    return "–" if value is None else f"{value:.0f}"
+    return f"{number(summary.mean)} / {number(summary.p50)}"

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import gc
 import os
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -14,6 +13,7 @@ from voicebench.analysis.report import Report, build_report
 from voicebench.errors import BadRequest
 from voicebench.export.registry import exporter
 from voicebench.turns.durable import FOLDER_MODE, cannot_write, write_atomically
+from voicebench.turns.journal import without_collection
 from voicebench.turns.records import TurnRecord
 from voicebench.turns.run_folder import RunFolder
 
@@ -53,18 +53,6 @@ def _html(run: RunReport, place: Path, embed_audio: bool) -> bytes:
         way = "."
     inside = run.folder if embed_audio else None
     return export(run.report, run.records, embed_audio=inside, way_to_run="" if way == "." else f"{way}/")
-
-
-@contextmanager
-def without_collection() -> Iterator[None]:
-    """No search for cycles of objects within: a large run holds none, and looking costs seconds."""
-    collecting = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if collecting:
-            gc.enable()
 
 
 def write_report(

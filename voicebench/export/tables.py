@@ -10,7 +10,6 @@ from voicebench.analysis.mode_report import ModeReport
 from voicebench.analysis.report import Report
 from voicebench.analysis.slot_figures import RESIDUAL, RESIDUAL_STACK, SlotFigures
 from voicebench.analysis.statistics import Summary
-from voicebench.export import load_table
 from voicebench.export.sibling_table import COLUMNS, NOTE, sibling_rows
 from voicebench.export.turn_text import mode_name
 from voicebench.turns.run_folder import RunInfo
@@ -81,6 +80,8 @@ def others_cell(entry: ModeReport) -> str:
 
 def tables_of(report: Report) -> tuple[Table, ...]:
     """All tables of the report, in the order in which they are read."""
+    from voicebench.export.load_table import load_tables
+
     if report.run.command == "slot":
         from voicebench.export.slot_tables import slot_run_tables
 
@@ -278,12 +279,6 @@ def _worth_cells(entry: ModeReport) -> tuple[str, ...]:
     )
 
 
-def load_tables(report: Report) -> tuple[Table, ...]:
-    """The latency from the schedule beside the service time; no table for a run without a schedule."""
-    rows = load_table.load_rows(report)
-    return (Table(load_table.TITLE, load_table.COLUMNS, rows, load_table.NOTE),) if rows else ()
-
-
 def sibling_tables(report: Report) -> tuple[Table, ...]:
     """Each mode against its standard sibling; no table where none was run beside its own."""
     rows = sibling_rows(report.worth)
@@ -313,6 +308,8 @@ def _statistic(run: RunInfo) -> str:
 
 def headline_lines(report: Report) -> Sequence[str]:
     """What run this is: id, time, whether it is whole, and the noise floor."""
+    from voicebench.export.load_table import load_line
+
     run = report.run
     floor = run.noise_floor_ms
     noise = (
@@ -324,7 +321,7 @@ def headline_lines(report: Report) -> Sequence[str]:
     anchors = {entry.anchor.value for entry in report.modes if entry.anchor is not None}
     if run.command != "slot":
         lines.append(f"noise floor {noise}")
-    if (load := load_table.load_line(report)) is not None:
+    if (load := load_line(report)) is not None:
         lines.append(load)
     if len(anchors) == 1 and anchors != {Anchor.NONE.value}:
         lines.append(f"end of speech {anchors.pop()}")

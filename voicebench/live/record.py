@@ -107,10 +107,5 @@ def keep_recording(made: TurnRecord, heard: HeardLive, card: Card, path: Path, n
         raise RunProblem(f"The recording {path.name} cannot be written: {error}.") from error
     changes: dict[str, object] = {"audio": name}
     if made.outcome is Outcome.COMPLETED:
-        opinion = second_opinion(recording)
-        changes |= {
-            "waveform_v2v_ms": opinion.voice_to_voice_ms,
-            "waveform_certain": opinion.certain,
-            "waveform_uncertainty_ms": opinion.uncertainty_ms,
-        }
+        changes |= second_opinion(recording).fields()
     return made.model_copy(update=changes)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import statistics
+from dataclasses import dataclass
 from types import TracebackType
 from typing import TYPE_CHECKING
 
@@ -19,6 +20,16 @@ from voicebench.turns.run_folder import RunFolder
 
 if TYPE_CHECKING:
     from voicebench.live.session import HeardLive
+
+
+@dataclass(frozen=True)
+class Standing:
+    """A mode's turns so far: V2V's median over those that count (None without one), and the budget share."""
+
+    p50_ms: float | None
+    counted: int
+    hit: int
+    n: int
 
 
 class LiveScreen:
@@ -108,14 +119,18 @@ class LiveScreen:
     def _barged(self, record: TurnRecord) -> str:
         return "" if record.barge_in_ms is None else f"  (silent {record.barge_in_ms:.0f} ms after you began)"
 
-    def _standing(self, mode: str) -> str:
-        """How this mode's turns stand: p50 and budget share."""
+    def standing(self, mode: str) -> Standing:
+        """How this mode's turns stand so far."""
         own = [one for one in self.records if one.mode == mode]
         values = [one.voice_to_voice_ms for one in own if one.measured and one.voice_to_voice_ms is not None]
         share = budget_share(own, self._budget_ms)
-        if not values:
+        return Standing(statistics.median(values) if values else None, len(values), share.hit, share.n)
+
+    def _standing(self, mode: str) -> str:
+        found = self.standing(mode)
+        if found.p50_ms is None:
             return f"{one_line(mode)}: no latency yet"
         return (
-            f"{one_line(mode)}: p50 {statistics.median(values):.0f} ms (n {len(values)}), "
-            f"{share.hit} of {share.n} within {self._budget_ms:g} ms"
+            f"{one_line(mode)}: p50 {found.p50_ms:.0f} ms (n {found.counted}), "
+            f"{found.hit} of {found.n} within {self._budget_ms:g} ms"
         )

@@ -38,7 +38,8 @@ def speculation_fields(mode: Mode, streams: Sequence[StreamLog], found: Sequence
     ahead = [stream for stream in streams if stream.speculative]
     if not ahead:
         return {}
-    wasted = wasted_streams(ahead, found)
+    taken = {id(stream) for attempt in found for stream in attempt.streams}
+    wasted = [stream for stream in ahead if id(stream) not in taken]
     told: dict[str, Any] = {"speculative_requests": len(ahead), "wasted_requests": len(wasted)}
     if wasted:
         prompts = [one.usage.input_tokens for one in streams if one.usage and one.usage.input_tokens]
@@ -46,12 +47,6 @@ def speculation_fields(mode: Mode, streams: Sequence[StreamLog], found: Sequence
         told["wasted_tokens"] = sum(_tokens(mode, stream) for stream in wasted)
         told["wasted_usd"] = total_usd([_usd(mode, stream, prompt) for stream in wasted])
     return told
-
-
-def wasted_streams(streams: Sequence[StreamLog], found: Sequence[Attempt]) -> list[StreamLog]:
-    """The requests made ahead that no committed end of turn took up."""
-    taken = {id(stream) for attempt in found for stream in attempt.streams}
-    return [stream for stream in streams if stream.speculative and id(stream) not in taken]
 
 
 def speculation_ms(streams: Sequence[StreamLog], found: Sequence[Attempt]) -> float | None:

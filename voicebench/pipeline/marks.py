@@ -184,7 +184,7 @@ def answer(found: Sequence[Attempt], speech_end_ns: int | None) -> Answer:
         chosen = next((one for one in reversed(stale) if _sounds_at(one, end)), None)
     if chosen is None and fresh:
         chosen = next((one for one in reversed(fresh) if one.streams), fresh[-1])
-    marks = {} if chosen is None else _marks(chosen)
+    marks = {} if chosen is None else marks_of(chosen)
     if end is not None:
         marks[Mark.SPEECH_END] = end
     return Answer(chosen, marks, cutoffs, stale_heard)
@@ -196,7 +196,8 @@ def _sounds_at(attempt: Attempt, instant_ns: int | None) -> bool:
     return instant_ns is not None and first is not None and last is not None and first < instant_ns < last
 
 
-def _marks(attempt: Attempt) -> dict[Mark, int]:
+def marks_of(attempt: Attempt) -> dict[Mark, int]:
+    """The marks of an attempt that are there so far, but for `speech_end`, in ns of the monotonic clock."""
     stream = attempt.stream
     found = {
         Mark.VAD_STOP: attempt.vad_stop_ns,

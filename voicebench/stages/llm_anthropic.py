@@ -12,7 +12,7 @@ from voicebench.stages.llm import Asker, Tap, field_of, saw_reasoning, saw_text,
 from voicebench.stages.llm_ask import StreamAsker, without_models
 from voicebench.stages.llm_http import client_options
 from voicebench.stages.llm_keys import NO_KEY, Endpoint, endpoint_needs, key_for
-from voicebench.stages.llm_light import anthropic_text, light_events
+from voicebench.stages.llm_light import anthropic_text, opening
 from voicebench.stages.llm_warm import warm
 from voicebench.stages.quiet import hush_pipecat
 from voicebench.stages.shared import Shared
@@ -137,7 +137,7 @@ class _Observed:
             client.beta.messages.create,
             read_anthropic,
             asked_options,
-            lambda stream, log: light_events(stream, anthropic_text),
+            opening(anthropic_text),
         )
 
 

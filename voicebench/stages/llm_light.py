@@ -10,10 +10,24 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from voicebench.stages.llm import Opened
 from voicebench.stages.llm_ask import without_models
+from voicebench.turns.stream import StreamLog
 
 Light = Callable[[Mapping[str, Any]], Any]
 """What a service needs of an event that holds nothing but a piece of text; None for any other event."""
+
+
+def opening(light: Light, *, plain: bool = False) -> Opened:
+    """For `Tap.wrap`: streams that give JSON where they are `plain`, else what pipecat's service reads."""
+
+    def opened(stream: Any, log: StreamLog) -> Callable[[Any], Any] | None:
+        if plain:
+            without_models(stream)
+            return None
+        return light_events(stream, light)
+
+    return opened
 
 
 def light_events(stream: Any, light: Light) -> Callable[[Any], Any]:

@@ -10,10 +10,10 @@ from voicebench.plan.config import Conversation
 from voicebench.plan.modes import Mode
 from voicebench.plan.registry import Needs, Plugin
 from voicebench.stages.llm import Asker, Tap, field_of, saw_reasoning, saw_text, saw_token
-from voicebench.stages.llm_ask import StreamAsker, without_models
+from voicebench.stages.llm_ask import StreamAsker
 from voicebench.stages.llm_http import client_options
 from voicebench.stages.llm_keys import NO_KEY, Endpoint, endpoint_needs, key_for
-from voicebench.stages.llm_light import chat_text, light_events
+from voicebench.stages.llm_light import chat_text, opening
 from voicebench.stages.llm_warm import warm
 from voicebench.stages.quiet import hush_pipecat
 from voicebench.stages.shared import Shared
@@ -144,12 +144,11 @@ class _Observed:
         self.chat = self
         self.completions = self
 
+        light = opening(chat_text, plain=plain)
+
         def opened(stream: Any, log: StreamLog) -> Callable[[Any], Any] | None:
             watch_done(stream, log)
-            if plain:
-                without_models(stream)
-                return None
-            return light_events(stream, chat_text)
+            return light(stream, log)
 
         self.create: Callable[..., Any] = tap.wrap(
             client.chat.completions.create, read_chat, asked_options, opened

@@ -10,9 +10,9 @@ from voicebench.plan.config import Conversation
 from voicebench.plan.modes import Mode
 from voicebench.plan.registry import Needs, Plugin
 from voicebench.stages.llm import Asker, Tap, field_of, saw_reasoning, saw_text, saw_token, typed_problem
-from voicebench.stages.llm_ask import StreamAsker, without_models
+from voicebench.stages.llm_ask import StreamAsker
 from voicebench.stages.llm_keys import Endpoint, endpoint_needs, key_for
-from voicebench.stages.llm_light import light_events, responses_text
+from voicebench.stages.llm_light import opening, responses_text
 from voicebench.stages.llm_openai import endpoint_client, shared_client
 from voicebench.stages.llm_warm import warm
 from voicebench.stages.quiet import hush_pipecat
@@ -119,15 +119,8 @@ class _Observed:
 
     def __init__(self, client: Any, tap: Tap, *, plain: bool = False) -> None:
         self.responses = self
-
-        def opened(stream: Any, log: StreamLog) -> Callable[[Any], Any] | None:
-            if plain:
-                without_models(stream)
-                return None
-            return light_events(stream, responses_text)
-
         self.create: Callable[..., Any] = tap.wrap(
-            client.responses.create, read_responses, asked_options, opened
+            client.responses.create, read_responses, asked_options, opening(responses_text, plain=plain)
         )
 
 

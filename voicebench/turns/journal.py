@@ -12,6 +12,7 @@ import json
 import os
 import threading
 from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
@@ -191,16 +192,23 @@ def read_journal(path: Path) -> JournalReading:
     Lines may end in LF or CRLF; blank lines and a byte-order mark are passed over. Raises RunProblem where
     the file cannot be read.
     """
-    collecting = gc.isenabled()
-    gc.disable()  # records hold no cycles, and looking for them would take longer than reading
     try:
-        with path.open("rb") as lines:
+        with without_collection(), path.open("rb") as lines:
             return read_lines(lines)
     except OSError as error:
         raise RunProblem(
             f"Cannot read the journal {path}: {error.strerror or error}.",
             "Name a run folder that holds turns.jsonl and that you may read.",
         ) from error
+
+
+@contextmanager
+def without_collection() -> Iterator[None]:
+    """No search for cycles of objects within: a large run's records hold none, and looking costs seconds."""
+    collecting = gc.isenabled()
+    gc.disable()
+    try:
+        yield
     finally:
         if collecting:
             gc.enable()

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from voicebench.audio.echo import RATE
-from voicebench.clock import NS_PER_MS
+from voicebench.clock import NS_PER_MS, NS_PER_S
 from voicebench.turns.records import TurnRecord
 
 if TYPE_CHECKING:
@@ -42,8 +42,8 @@ def picture(record: TurnRecord, heard: HeardLive, card: Card) -> dict[str, Any] 
     agent = np.zeros(count)
     for run in heard.played.runs:
         if run.end_ns > start and run.start_ns < stop:
-            skip = max(0, (start - run.start_ns) * run.sample_rate // 1_000_000_000)
-            length = (stop - start) * run.sample_rate // 1_000_000_000
+            skip = max(0, (start - run.start_ns) * run.sample_rate // NS_PER_S)
+            length = (stop - start) * run.sample_rate // NS_PER_S
             samples = np.concatenate(run.pieces)[skip : skip + length]
             _draw(agent, samples, (run.instant(skip) - start) / NS_PER_MS, run.sample_rate, step)
     return {

@@ -10,7 +10,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from voicebench.audio.devices import Device
-from voicebench.audio.echo import RATE
 from voicebench.audio.speaker import Playout
 from voicebench.live.web.messages import Flushed, Hello, PlayedSamples, Stamp
 from voicebench.live.web.page import Page
@@ -130,20 +129,15 @@ class PagePlayout(Playout):
 
     def reference(self, end_ns: int, count: int) -> NDArray[np.float32]:
         """The last `count` samples at 16 kHz of what sounds up to `end_ns`: played, then waiting ones."""
-        rate = max(1, self.stream.rate)
         past = self._heard_past
-        if not past.size:
-            return np.zeros(count, dtype=np.float32)
-        if self._next is not None and not self.silent:
+        if past.size and self._next is not None and not self.silent:
             ahead = [samples for number, samples, _ in self._sent if number >= self._next[0]]
             if ahead:
-                coming = np.concatenate(ahead)[: rate // 5].astype(np.float32) / np.float32(32768.0)
+                coming = np.concatenate(ahead)[: max(1, self.stream.rate) // 5].astype(
+                    np.float32
+                ) / np.float32(32768.0)
                 past = np.concatenate((past, coming))
-        start = self._past_end - self._heard_past.size
-        end = self.stream.clock.sample_at(end_ns)
-        places = end - (np.arange(count, 0, -1) * (rate / RATE))
-        numbers = np.arange(start, start + past.size)
-        return np.asarray(np.interp(places, numbers, past, left=0.0, right=0.0), dtype=np.float32)
+        return self._up_to(end_ns, count, past, self._past_end - self._heard_past.size)
 
     def _remember(self, part: NDArray[np.int16], frame: int) -> None:
         kept = _REFERENCE_S * self.stream.rate

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import statistics
 from collections.abc import Mapping, Sequence
+from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
-from voicebench.analysis.ledger import budget_share, within_budget
+from voicebench.analysis.ledger import within_budget
 from voicebench.clock import NS_PER_MS
 from voicebench.live.card import Level
 from voicebench.live.screen import LiveScreen
@@ -15,7 +15,6 @@ from voicebench.live.web.picture import picture
 from voicebench.turns.records import ModeKind, TurnRecord
 from voicebench.turns.run_folder import RunFolder
 from voicebench.turns.slot import Delivery, residual_slot_ns
-from voicebench.turns.timeline import Mark
 
 if TYPE_CHECKING:
     from voicebench.live.session import HeardLive
@@ -135,21 +134,10 @@ class WebScreen(LiveScreen):
             "barge_in_ms": record.barge_in_ms,
             "lag_ms": record.lag_ms,
             "uncertainty_ms": record.uncertainty_ms,
-            "uncertainty": {**vars(uncertainty)},
+            "uncertainty": asdict(uncertainty),
             "slots": slots(record, self._budget_ms),
-            "standing": self._stands(record.mode),
+            "standing": asdict(self.standing(record.mode)),
             "picture": None if heard is None else picture(record, heard, self._card),
-        }
-
-    def _stands(self, mode: str) -> dict[str, Any]:
-        own = [one for one in self.records if one.mode == mode]
-        values = [one.voice_to_voice_ms for one in own if one.measured and one.voice_to_voice_ms is not None]
-        share = budget_share(own, self._budget_ms)
-        return {
-            "p50_ms": statistics.median(values) if values else None,
-            "counted": len(values),
-            "hit": share.hit,
-            "n": share.n,
         }
 
     def _now(self, **changes: Any) -> None:
@@ -162,19 +150,9 @@ def marks_so_far(attempts: Sequence[Attempt], speech_end_ns: int) -> dict[str, f
     fresh = [one for one in attempts if one.turn_end_ns >= speech_end_ns]
     if not fresh:
         return {}
-    last = fresh[-1]
-    stream = last.stream
-    found = {
-        Mark.VAD_STOP: last.vad_stop_ns,
-        Mark.TRANSCRIPT_FINAL: last.transcript_ns,
-        Mark.TURN_END: last.turn_end_ns,
-        Mark.LLM_REQUEST: None if stream is None else stream.request_ns,
-        Mark.LLM_FIRST_TEXT: None if stream is None else stream.first_text_ns,
-        Mark.TTS_REQUEST: last.requests[0].at_ns if last.requests else None,
-        Mark.TTS_FIRST_BYTE: last.audio[0].at_ns if last.audio else None,
-        Mark.FIRST_AUDIBLE: last.first_audible_ns,
-    }
-    return {mark.value: (at - speech_end_ns) / NS_PER_MS for mark, at in found.items() if at is not None}
+    from voicebench.pipeline.marks import marks_of
+
+    return {mark.value: (at - speech_end_ns) / NS_PER_MS for mark, at in marks_of(fresh[-1]).items()}
 
 
 def slots(record: TurnRecord, budget_ms: float) -> list[dict[str, Any]]:

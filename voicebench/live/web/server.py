@@ -13,6 +13,7 @@ from importlib.resources import files
 from aiohttp import web
 
 from voicebench.errors import BadRequest
+from voicebench.export.html.look import patterns
 from voicebench.live.web.messages import MOST_BYTES
 from voicebench.live.web.page import Page
 
@@ -28,6 +29,8 @@ _FILES = {
     },
 }
 """All there is: name in the address, package, file, type."""
+HATCHES = b"<!-- hatches -->"
+"""Stands in the page where the report's hatches belong."""
 
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
@@ -51,6 +54,8 @@ class WebServer:
             name: (files(package).joinpath(*file.split("/")).read_bytes(), kind)
             for name, (package, file, kind) in _FILES.items()
         }
+        body, kind = self._contents[""]
+        self._contents[""] = body.replace(HATCHES, str(patterns()).encode()), kind
         self._names: frozenset[str] = frozenset()
         self._runner: web.AppRunner | None = None
         self.url = ""

@@ -47,7 +47,7 @@ export function fall(turn, budget, wide) {
   const lanes = top + stair;
   const high = lanes + (picture || turn.running ? 104 : 0) + 22;
   const told = turn.stages_ms
-    ? `Voice-to-voice ${shown(turn.voice_to_voice_ms)} ms: ${STAGES.map((one) => `${one} ${shown(turn.stages_ms[one])}`).join(", ")}`
+    ? `Voice-to-voice ${whole(turn.voice_to_voice_ms)} ms: ${STAGES.map((one) => `${one} ${whole(turn.stages_ms[one])}`).join(", ")}`
     : "Both channels of the turn";
   const drawn = svg("svg", { class: `chart ${emulated(turn)}`, width: wide, height: high, viewBox: `0 0 ${wide} ${high}`, role: "img", "aria-label": told });
   drawn.append(svg("rect", { class: "late", x: x(budget), y: top - 4, width: Math.max(0, x(to) - x(budget)), height: high - top - 18 }));
@@ -69,7 +69,7 @@ export function fall(turn, budget, wide) {
   return drawn;
 }
 
-const shown = (value) => (value === null || value === undefined ? "–" : `${Math.round(value)}`);
+export const whole = (value) => (value === null || value === undefined ? "–" : `${Math.round(value)}`);
 
 function word(into, x, y, text, kind, anchor) {
   const made = svg("text", { class: kind, x, y, "text-anchor": anchor });
@@ -87,7 +87,7 @@ function stairs(drawn, turn, budget, x, top, lanes, wide) {
     const width = value ?? 0;
     const y = top + place * 19;
     drawn.append(svg("rect", { class: `seg s${place}`, x: x(at), y, width: Math.max(0, x(at + width) - x(at)), height: 14 }));
-    const text = `${stage} ${shown(value)}`;
+    const text = `${stage} ${whole(value)}`;
     const long = text.length * 6.6 + 12;
     const begin = x(at + width);
     const crosses = begin < x(budget) && begin + long > x(budget);

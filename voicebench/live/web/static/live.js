@@ -1,7 +1,7 @@
 // The page: what the server tells is shown, what is pressed is told. It decides nothing about a turn.
-import { ENDS, STAGES, Strip, fall } from "./drawing.js";
+import { ENDS, STAGES, Strip, fall, whole } from "./drawing.js";
 import { Sound } from "./sound.js";
-import { element, modeName, row, whole } from "./turns.js";
+import { element, isMarked, modeName, row } from "./turns.js";
 
 const DRAW_MS = 80;
 const LAMPS = { listening: "listen", "you speak": "listen", "the agent thinks": "model", "the agent speaks": "speak" };
@@ -36,7 +36,7 @@ function welcome(message) {
   page.anchor = message.anchor;
   page.run = message.run;
   at("mode").replaceChildren(
-    ...page.modes.map((one) => element("option", { value: one.id }, one.kind === "emulated" && !one.id.startsWith("emulated/") ? `${one.id} (emulated)` : one.id)),
+    ...page.modes.map((one) => element("option", { value: one.id }, isMarked(one.id, one.kind) ? `${one.id} (emulated)` : one.id)),
   );
   at("mode").disabled = page.modes.length < 2;
   at("anchor").textContent = message.anchor === "waveform" ? " (waveform: in the kept recording)" : " (vad_backdated)";

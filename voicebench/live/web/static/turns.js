@@ -1,5 +1,5 @@
 // The table of turns, newest first. What was said is set as text, never as markup.
-import { strip } from "./drawing.js";
+import { strip, whole } from "./drawing.js";
 
 export function element(name, attributes = {}, ...children) {
   const made = document.createElement(name);
@@ -9,8 +9,6 @@ export function element(name, attributes = {}, ...children) {
   for (const child of children) if (child !== null && child !== undefined) made.append(child);
   return made;
 }
-
-export const whole = (value) => (value === null || value === undefined ? "–" : `${Math.round(value)}`);
 
 const cell = (label, kind, ...children) => element("td", { "data-label": label, class: kind }, ...children);
 
@@ -30,9 +28,11 @@ function said(turn, keptOut) {
   return parts;
 }
 
+// An emulated mode is marked where its name does not say so.
+export const isMarked = (mode, kind) => kind === "emulated" && !mode.startsWith("emulated/");
+
 export function modeName(turn) {
-  const marked = turn.kind === "emulated" && !turn.mode.startsWith("emulated/");
-  return [turn.mode, marked ? element("span", { class: "mute" }, " (emulated)") : null].filter(Boolean);
+  return [turn.mode, isMarked(turn.mode, turn.kind) ? element("span", { class: "mute" }, " (emulated)") : null].filter(Boolean);
 }
 
 export function row(turn, budget, show) {
