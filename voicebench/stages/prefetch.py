@@ -22,7 +22,12 @@ class Fetched:
     text: str
     request_ns: int
     first_byte_ns: int | None = None
-    frames: list[Any] = field(default_factory=list)
+    frames: asyncio.Queue[Any] = field(default_factory=asyncio.Queue)
+    """What was made; None is the end."""
+    error: Exception | None = None
+    """Why it ended early."""
+    first: Any = None
+    """The first frame, when it has been taken from them."""
     task: asyncio.Task[None] | None = None
 
 
@@ -62,25 +67,48 @@ class Prefetch:
                 if frame is not None:
                     if made.first_byte_ns is None:
                         made.first_byte_ns = now_ns()
-                    made.frames.append(frame)
-        except Exception:
-            # The clause is then made when it is due, and tells what is wrong.
-            made.frames.clear()
+                    made.frames.put_nowait(frame)
+        except Exception as error:
+            made.error = error
+        finally:
+            made.frames.put_nowait(None)
 
     async def _speak(self, text: str, context_id: str) -> AsyncGenerator[Any, None]:
         made = self._current
-        if made is not None and made.text == text.strip() and made.task is not None:
+        if made is not None and made.text == text.strip():
             self._current = None
-            asked = now_ns()
-            await made.task
-            if made.frames:
-                self._work.add("tts_speculative", made.request_ns, max(made.request_ns, asked))
-                self._work.note(NOTE, made)
-                for frame in made.frames:
+            if await self._has_begun(made):
+                async for frame in _given(made):
                     frame.context_id = context_id
                     yield frame
                 return
         elif made is not None:
             self.drop()
+        # Also where nothing of it could be made ahead: what is wrong is told now.
         async for frame in self._run(text, context_id):
             yield frame
+
+    async def _has_begun(self, made: Fetched) -> bool:
+        """Wait for its first frame. False: none comes."""
+        asked = now_ns()
+        first = await made.frames.get()
+        if first is None:
+            return False
+        made.first = first
+        self._work.add("tts_speculative", made.request_ns, max(made.request_ns, asked))
+        self._work.note(NOTE, made)
+        return True
+
+
+async def _given(made: Fetched) -> AsyncGenerator[Any, None]:
+    """All frames in order, each as soon as it is made. Raises what ended them early."""
+    try:
+        frame = made.first
+        while frame is not None:
+            yield frame
+            frame = await made.frames.get()
+    finally:
+        if made.task is not None:
+            made.task.cancel()
+    if made.error is not None:
+        raise made.error

@@ -17,6 +17,7 @@ from voicebench.errors import ModelFileProblem
 from voicebench.models.resolve import PiperSource, resolve_piper
 from voicebench.plan.config import Settings
 from voicebench.plan.registry import Needs, Plugin
+from voicebench.stages.piper_pieces import in_pieces
 from voicebench.stages.quiet import hush_pipecat
 from voicebench.stages.shared import TTS_IDLE_S, Shared, WorkLog
 
@@ -30,6 +31,10 @@ class PiperSettings(Settings):
     spin: bool = True
     """May its threads wait for each other by spinning? On a machine with few cores that takes time from the
     other stages, when the voice is done as well; without it each step of the voice takes a little longer."""
+    pieces: bool = False
+    """Give a sentence's sound in pieces, the first 0.28 s of it as soon as they are made, where the voice's
+    graph can be taken apart; another voice speaks as before. The loudness is then one factor for all
+    sentences, in place of each one's own peak."""
     trim_leading_silence: bool = False
     """Cut the silence (about 45 ms) that voices begin with; 5 ms before the first sound are kept."""
 
@@ -37,7 +42,8 @@ class PiperSettings(Settings):
 def needs(settings: PiperSettings) -> Needs:
     """piper-tts, and the embedded voice where that is the one."""
     source = resolve_piper(settings.voice)
-    return Needs(libraries=(("piper", "local"),), models=(source.model_id,) if source.model_id else ())
+    libraries = (("piper", "local"), *((("onnx", "local"),) if settings.pieces else ()))
+    return Needs(libraries=libraries, models=(source.model_id,) if source.model_id else ())
 
 
 def build(settings: PiperSettings, shared: Shared, work: WorkLog) -> Any:
@@ -47,7 +53,8 @@ def build(settings: PiperSettings, shared: Shared, work: WorkLog) -> Any:
 
 def _shared_voice(settings: PiperSettings, shared: Shared) -> Any:
     return shared.get(
-        ("piper", settings.voice, settings.threads, settings.spin), lambda: load(settings, shared.offline)
+        ("piper", settings.voice, settings.threads, settings.spin, settings.pieces),
+        lambda: load(settings, shared.offline),
     )
 
 
@@ -56,7 +63,6 @@ def load(settings: PiperSettings, offline: bool) -> Any:
 
     Raises ModelFileProblem where it cannot be had or read.
     """
-    import onnxruntime
     from piper import PiperVoice
     from piper.config import PiperConfig
 
@@ -64,18 +70,27 @@ def load(settings: PiperSettings, offline: bool) -> Any:
     path = source.model or _download(source, offline)
     try:
         config = PiperConfig.from_dict(json.loads(Path(f"{path}.json").read_text("utf-8")))
-        options = onnxruntime.SessionOptions()
-        options.intra_op_num_threads = settings.threads
-        options.inter_op_num_threads = 1
-        options.add_session_config_entry("session.intra_op.allow_spinning", "1" if settings.spin else "0")
-        session = onnxruntime.InferenceSession(
-            str(path), sess_options=options, providers=["CPUExecutionProvider"]
+        voice = PiperVoice(
+            config=config, session=_session(settings, str(path)), download_dir=Path(path).parent
         )
+        if settings.pieces:
+            return in_pieces(voice, Path(path), lambda graph: _session(settings, graph))
     except Exception as error:
         raise ModelFileProblem(
             f"The Piper voice {path} cannot be loaded: {error}", "Fetch it again or name another."
         ) from error
-    return PiperVoice(config=config, session=session, download_dir=Path(path).parent)
+    return voice
+
+
+def _session(settings: PiperSettings, model: str | bytes) -> Any:
+    """ONNX Runtime's session on a file or a serialised graph, with the threads that the settings allow."""
+    import onnxruntime
+
+    options = onnxruntime.SessionOptions()
+    options.intra_op_num_threads = settings.threads
+    options.inter_op_num_threads = 1
+    options.add_session_config_entry("session.intra_op.allow_spinning", "1" if settings.spin else "0")
+    return onnxruntime.InferenceSession(model, sess_options=options, providers=["CPUExecutionProvider"])
 
 
 def _download(source: PiperSource, offline: bool) -> Path:
