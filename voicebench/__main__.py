@@ -32,6 +32,10 @@ def main(arguments: list[str] | None = None) -> int:
         # Whoever read our output has left; there is nobody to tell.
         sys.stderr.close()
         return int(ExitStatus.BAD_REQUEST)
+    except Exception as fault:
+        # Python's own status for this is 1, which says that a limit is breached.
+        sys.excepthook(type(fault), fault, fault.__traceback__)
+        return int(ExitStatus.CRASHED)
 
 
 def script() -> None:

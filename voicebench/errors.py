@@ -17,6 +17,8 @@ class ExitStatus(IntEnum):
     BAD_REQUEST = 2
     NOT_PROVEN = 3
     TURNS_FAILED = 4
+    CRASHED = 70
+    """A fault of voicebench itself. It is told with a traceback, and is none of the others."""
     INTERRUPTED = 130
 
 

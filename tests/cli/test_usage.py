@@ -9,6 +9,8 @@ from pathlib import Path
 import pytest
 
 from tests.cli.running import scripted_config, voicebench
+from voicebench.__main__ import main
+from voicebench.errors import ExitStatus
 
 SAMPLES = Path(__file__).parents[2] / "audio_samples"
 YES = SAMPLES / "yes.wav"
@@ -44,6 +46,21 @@ def test_a_wrong_request_is_told_without_a_traceback(arguments: list[str], told:
     assert done.returncode == 2
     assert told in done.stderr
     assert "Traceback" not in done.stderr
+
+
+def test_a_fault_of_our_own_is_none_of_the_other_statuses(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """What nobody foresaw is told with its traceback and ends with 70: Python's own 1 is a breached limit."""
+
+    def broken(arguments: list[str]) -> int:
+        raise RuntimeError("nobody foresaw this")
+
+    monkeypatch.setattr("voicebench.cli.app.run", broken)
+    assert main(["check", "run", "--p50-ms", "800"]) == int(ExitStatus.CRASHED) == 70
+    told = capsys.readouterr().err
+    assert "Traceback" in told
+    assert "RuntimeError: nobody foresaw this" in told
 
 
 @pytest.mark.parametrize(
