@@ -29,6 +29,7 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field, StringConstra
 
 from voicebench.audio.names import printable
 from voicebench.errors import BadRequest
+from voicebench.plan.yaml_text import plain_yaml
 
 MANIFEST_NAME = "manifest.yaml"
 _MAX_MANIFEST_BYTES = 4 << 20
@@ -193,7 +194,7 @@ def _read(manifest: Path, where: str) -> Any:
             raise BadRequest(f"{where}: this is not a regular file.")
         if status.st_size > _MAX_MANIFEST_BYTES:
             raise BadRequest(f"{where}: larger than {_MAX_MANIFEST_BYTES >> 20} MiB.")
-        return yaml.safe_load(manifest.read_text("utf-8-sig"))
+        return plain_yaml(manifest.read_text("utf-8-sig"))
     except FileNotFoundError as error:
         raise BadRequest(f"{where}: there is no such file.") from error
     except OSError as error:

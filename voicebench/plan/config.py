@@ -16,11 +16,14 @@ from voicebench.plan.sets import CANDIDATES, CandidateSet, Route, composed
 from voicebench.plan.settings import PluginSpec as PluginSpec
 from voicebench.plan.settings import Settings as Settings
 from voicebench.plan.tools import Tool
+from voicebench.plan.yaml_text import plain_yaml
 
 Model = TypeVar("Model", bound=BaseModel)
 
 Hear = Literal["onset", "clause", "reply", "made"]
 Pace = Literal["real", "tail"]
+
+_MOST_BYTES = 512 << 10
 
 PACKAGED_CONFIG = Path(__file__).with_name("default.yaml")
 """configs/default.yaml as it is installed, for use outside a checkout."""
@@ -188,13 +191,17 @@ def load_config(path: Path) -> Config:
     Raises BadRequest naming file, key, value and what is allowed.
     """
     try:
-        text = path.read_text("utf-8")
+        with path.open("rb") as file:
+            content = file.read(_MOST_BYTES + 1)
+        text = content.decode("utf-8")
     except FileNotFoundError:
         raise BadRequest(f"No such configuration file: {path}", "See configs/ for examples.") from None
     except (OSError, UnicodeDecodeError) as error:
         raise BadRequest(f"{path} cannot be read: {error}") from None
+    if len(content) > _MOST_BYTES:
+        raise BadRequest(f"{path} is larger than {_MOST_BYTES >> 10} KiB, which no configuration is.")
     try:
-        raw = yaml.safe_load(text)
+        raw = plain_yaml(text)
     except (yaml.YAMLError, ValueError, RecursionError) as error:
         # Besides its own errors the loader lets through what an impossible date or endless nesting raises.
         raise BadRequest(f"{path} is not valid YAML: {' '.join(str(error).split())}") from None
