@@ -28,6 +28,7 @@ from voicebench.stages.frame_tap import tapped
 from voicebench.stages.llm import Tap
 from voicebench.stages.llm_keys import guard, redact
 from voicebench.stages.quiet import hush_pipecat
+from voicebench.stages.service_clients import keep_home, tame
 from voicebench.stages.shared import Shared, WorkLog
 
 PREFIX = "pipecat."
@@ -56,9 +57,18 @@ def needs(settings: ServiceSettings) -> Needs:
 
 
 def checked(base: str) -> Callable[[ServiceSettings], None]:
-    """Refuses a class that does not exist, cannot be imported, or is none of pipecat's `base` services."""
+    """Refuses a class that does not exist, cannot be imported, or is none of pipecat's `base` services, an
+    address that a vendor's key does not belong to, and a retry that nobody would see."""
 
     def check(settings: ServiceSettings) -> None:
+        for value in settings.arguments.values():
+            if isinstance(value, str) and "://" in value:
+                keep_home(settings.api_key_env, value)
+        if settings.arguments.get("retry_on_timeout"):
+            raise BadRequest(
+                f"{settings.class_name}: retry_on_timeout would hide a second request in the latency.",
+                "Leave it out.",
+            )
         found = find_class(settings.class_name)
         if not any(kind.__name__ == base for kind in found.__mro__):
             raise BadRequest(
@@ -111,7 +121,10 @@ def _wants_package(dotted: str, error: BaseException) -> BadRequest:
 
 
 def make(service_class: type[Any], settings: ServiceSettings, shared: Shared, **more: Any) -> Any:
-    """An instance of the class with key, arguments and settings. Raises BadRequest where they do not fit."""
+    """An instance of the class with key, arguments and settings; its SDK asks once and follows no redirect.
+
+    Raises BadRequest where they do not fit, or where a vendor's key would go to another host.
+    """
     arguments = {**settings.arguments, **more}
     if settings.api_key_env:
         arguments["api_key"] = shared.environment.get(settings.api_key_env, "")
@@ -131,12 +144,14 @@ def make(service_class: type[Any], settings: ServiceSettings, shared: Shared, **
     elif values:
         arguments.update(values)
     try:
-        return service_class(**arguments)
+        service = service_class(**arguments)
     except (TypeError, ValueError) as error:
         raise BadRequest(
             f"{service_class.__name__} cannot be made: {redact(' '.join(str(error).split()))[:300]}",
             "Correct `arguments` and `settings`.",
         ) from error
+    tame(service, settings.api_key_env)
+    return service
 
 
 def build_asr(settings: ServiceSettings, shared: Shared, work: WorkLog) -> Any:
