@@ -71,9 +71,7 @@ def body(monkeypatch: pytest.MonkeyPatch) -> list[bytes]:
         return httpx2.Response(200, headers={"content-type": "text/event-stream"}, stream=_Bytes([*pieces]))
 
     for module in (llm_openai, llm_anthropic):
-        monkeypatch.setattr(
-            module, "client_options", lambda settings: {"transport": httpx2.MockTransport(answer)}
-        )
+        monkeypatch.setattr(module, "client_options", lambda *_: {"transport": httpx2.MockTransport(answer)})
     return pieces
 
 

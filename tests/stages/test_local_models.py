@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+import contextlib
 from pathlib import Path
 
 import httpx2
@@ -13,6 +15,7 @@ from voicebench.models.resolve import resolve_llm
 from voicebench.stages import asr_whisper, llm_local, tts_piper
 from voicebench.stages.asr_whisper import WhisperSettings
 from voicebench.stages.llm_local import LlamaSettings
+from voicebench.stages.llm_openai import make_client
 from voicebench.stages.shared import Shared
 from voicebench.stages.tts_piper import PiperSettings
 
@@ -29,6 +32,8 @@ def test_the_model_server_answers_its_own_run_only(tmp_path: Path) -> None:
     key = {"Authorization": f"Bearer {client.api_key}"}
     answered = httpx2.post(f"{base_url}/chat/completions", json=question, headers=key, timeout=30)
     assert answered.status_code == 200
+    kept = dict(part.split("=") for part in answered.headers["keep-alive"].split(", "))
+    assert float(kept["timeout"]) >= llm_local.KEPT_S + 1, "no request meets the closing of its connection"
     assert client.api_key not in (tmp_path / "llama.log").read_text("utf-8", "replace")
     [server] = servers(tmp_path)
     shared.close()
@@ -49,6 +54,35 @@ def servers(log_folder: Path) -> list[int]:
         except OSError:
             continue
     return found
+
+
+@pytest.mark.parametrize(("kept_s", "connections"), [(0.0, 2), (60.0, 1), (None, 1)])
+async def test_an_idle_connection_is_used_for_so_long_only(kept_s: float | None, connections: int) -> None:
+    """A connection that was idle for longer than the client may keep it is not used again."""
+    opened: list[asyncio.StreamWriter] = []
+
+    async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        opened.append(writer)
+        body = b'{"id": "x", "object": "chat.completion", "created": 0, "model": "x", "choices": []}'
+        with contextlib.suppress(asyncio.IncompleteReadError):
+            while head := await reader.readuntil(b"\r\n\r\n"):
+                told = next(
+                    line for line in head.lower().split(b"\r\n") if line.startswith(b"content-length")
+                )
+                await reader.readexactly(int(told.split(b":")[1]))
+                fields = b"Content-Type: application/json\r\nContent-Length: %d" % len(body)
+                writer.write(b"HTTP/1.1 200 OK\r\n" + fields + b"\r\n\r\n" + body)
+
+    async with await asyncio.start_server(serve, "127.0.0.1", 0) as server:
+        port = server.sockets[0].getsockname()[1]
+        client = make_client(f"http://127.0.0.1:{port}/v1", "k", 10.0, kept_s)
+        for _ in range(2):
+            await client.chat.completions.create(model="x", messages=[{"role": "user", "content": "a"}])
+        await client.close()
+        for writer in opened:
+            writer.close()
+            await writer.wait_closed()
+    assert len(opened) == connections
 
 
 @pytest.mark.models

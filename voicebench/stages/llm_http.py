@@ -19,17 +19,19 @@ CUSTOM_HEADERS = ("OPENAI_CUSTOM_HEADERS", "ANTHROPIC_CUSTOM_HEADERS")
 VENDOR_HEADERS = ("openai-organization", "openai-project")
 
 
-def client_options(settings: Endpoint) -> dict[str, Any]:
+def client_options(settings: Endpoint, kept_s: float | None = None) -> dict[str, Any]:
     """The arguments for an SDK's `DefaultAsyncHttpxClient`.
 
-    Redirects are not followed, as a key would go along. Connections are kept for as long as the server keeps
-    them: the SDKs' own 5 s would make a new one for each turn. A proxy is not used on this machine.
+    Redirects are not followed, as a key would go along. An idle connection is used again within `kept_s`
+    seconds, which must be less than the server keeps it: a request on one that the server is just closing
+    fails. None: for as long as the server keeps it, as the SDKs' own 5 s would make a new one for each turn.
+    A proxy is not used on this machine.
     """
     import httpx2
 
     return {
         "follow_redirects": False,
-        "limits": httpx2.Limits(max_connections=1000, max_keepalive_connections=100, keepalive_expiry=None),
+        "limits": httpx2.Limits(max_connections=1000, max_keepalive_connections=100, keepalive_expiry=kept_s),
         "timeout": httpx2.Timeout(settings.timeout_s),
         "trust_env": not settings.on_this_machine,
         "event_hooks": {"request": [note_connection, _own_headers_only(settings)]},

@@ -16,6 +16,10 @@ from voicebench.stages.llm import Asker, Tap
 from voicebench.stages.llm_openai import ChatSettings, chat_asker, chat_service, make_client
 from voicebench.stages.shared import Shared
 
+KEPT_S = 4.0
+"""The server closes a connection that was idle for 5 s: by then it must not be used any more, since a
+request that meets the closing fails."""
+
 
 class LlamaSettings(Settings):
     """How the local server runs."""
@@ -102,7 +106,7 @@ def _serve(model: str, settings: LlamaSettings, shared: Shared) -> tuple[str, An
     )
     shared.on_close(server.stop)
     base_url = f"http://127.0.0.1:{int(server.detail)}/v1"
-    return base_url, make_client(base_url, key, settings.timeout_s)
+    return base_url, make_client(base_url, key, settings.timeout_s, KEPT_S)
 
 
 PLUGIN = Plugin(

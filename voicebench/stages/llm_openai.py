@@ -56,12 +56,12 @@ def shared_client(settings: Endpoint, shared: Shared) -> Any:
     )
 
 
-def make_client(base_url: str, key: str, timeout_s: float) -> Any:
-    """An SDK client for a server whose key was made for it alone."""
-    return endpoint_client(ChatSettings(base_url=base_url, api_key_env="", timeout_s=timeout_s), key)
+def make_client(base_url: str, key: str, timeout_s: float, kept_s: float | None = None) -> Any:
+    """An SDK client for a server whose key was made for it alone; `kept_s` as in `client_options`."""
+    return endpoint_client(ChatSettings(base_url=base_url, api_key_env="", timeout_s=timeout_s), key, kept_s)
 
 
-def endpoint_client(settings: Endpoint, key: str) -> Any:
+def endpoint_client(settings: Endpoint, key: str, kept_s: float | None = None) -> Any:
     """An SDK client without retries of its own: a retry would hide in the latency."""
     from openai import AsyncOpenAI, DefaultAsyncHttpxClient
 
@@ -70,7 +70,7 @@ def endpoint_client(settings: Endpoint, key: str) -> Any:
         api_key=key or NO_KEY,
         max_retries=0,
         timeout=settings.timeout_s,
-        http_client=DefaultAsyncHttpxClient(**client_options(settings)),
+        http_client=DefaultAsyncHttpxClient(**client_options(settings, kept_s)),
     )
 
 
