@@ -73,13 +73,34 @@ def load(settings: PiperSettings, offline: bool) -> Any:
         voice = PiperVoice(
             config=config, session=_session(settings, str(path)), download_dir=Path(path).parent
         )
+        _check_phonemes(voice)
         if settings.pieces:
             return in_pieces(voice, Path(path), lambda graph: _session(settings, graph))
     except Exception as error:
         raise ModelFileProblem(
-            f"The Piper voice {path} cannot be loaded: {error}", "Fetch it again or name another."
+            f"The Piper voice {path} cannot be loaded: {error}",
+            "Fetch it again or name another; phoneme data comes with the package piper-tts.",
         ) from error
     return voice
+
+
+PHONEME_TABLES = ("phontab", "phonindex", "phondata", "intonations")
+"""Without these espeak-ng does not raise: it ends the process."""
+
+
+def _check_phonemes(voice: Any) -> None:
+    """Turn one word into the voice's phonemes, so that what is missing for it is told before any turn.
+
+    Raises FileNotFoundError where espeak-ng's data is not whole, and what espeak-ng raises for a language
+    that it does not know.
+    """
+    if voice.config.phoneme_type == "espeak":
+        folder = Path(voice.espeak_data_dir)
+        missing = [name for name in PHONEME_TABLES if not (folder / name).is_file()]
+        if missing:
+            raise FileNotFoundError(f"espeak-ng's phoneme data lacks {', '.join(missing)} in {folder}")
+    if not any(voice.phonemize("yes")):
+        raise ValueError("it has no phonemes for a plain word")
 
 
 def _session(settings: PiperSettings, model: str | bytes) -> Any:
