@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import replace
-from typing import Any, TypeVar
+from typing import Any, Protocol, TypeVar
 
 from tests.pipeline.driven import Driver, scripted
-from voicebench.emulator.process import EmulatorProcess
 from voicebench.emulator.timing import TimingScript
 from voicebench.pipeline.build import Stage
 from voicebench.plan.config import Config
@@ -31,8 +30,16 @@ SCRIPTS = (
 )
 
 
-def emulated_mode(api: str, emulator: EmulatorProcess, model: str, **fields: Any) -> Mode:
-    """A mode over this API at the running emulator."""
+class Listening(Protocol):
+    """A server on this machine."""
+
+    @property
+    def port(self) -> int:
+        """Where it takes connections."""
+
+
+def emulated_mode(api: str, emulator: Listening, model: str, **fields: Any) -> Mode:
+    """A mode over this API at the running emulator, or at another server."""
     path = "" if api == "anthropic" else "/v1"
     given = {
         "id": f"test/{api}",

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import asyncio
 import json
-from typing import Any
+from collections.abc import Awaitable
+from typing import Any, TypeVar
 from urllib.parse import urlsplit, urlunsplit
 
 from voicebench.clock import now_ns
@@ -35,6 +36,15 @@ from voicebench.turns.stream import AttemptLog, StreamLog
 ASKED_AGAIN = ("previous_response_not_found", "websocket_connection_limit_reached")
 """Errors upon which pipecat's service sends the request again, with the whole conversation."""
 
+OPEN_S = 10.0
+"""So long, at most, may the opening of a socket take; less where the endpoint may be silent for less."""
+CLOSE_S = 0.5
+"""So long is waited for the other side's farewell."""
+UNANSWERED = "keepalive ping timeout"
+"""Why a socket was closed whose other side answers no ping, in the words of its library."""
+
+Waited = TypeVar("Waited")
+
 
 def socket_address(settings: Endpoint) -> str:
     """Where the endpoint takes WebSockets."""
@@ -44,8 +54,20 @@ def socket_address(settings: Endpoint) -> str:
 
 
 def connect_options(settings: Endpoint) -> dict[str, Any]:
-    """How a socket is opened: never through a proxy where it leads to this machine."""
-    return {"proxy": None} if settings.on_this_machine else {}
+    """How a socket is opened and closed: never through a proxy where it leads to this machine."""
+    times = {"open_timeout": min(OPEN_S, settings.timeout_s), "close_timeout": CLOSE_S}
+    return {**times, "proxy": None} if settings.on_this_machine else times
+
+
+async def in_time(waited: Awaitable[Waited], timeout_s: float) -> Waited:
+    """What `waited` gives. Raises TimeoutError where that takes longer than an endpoint may be silent."""
+    try:
+        async with asyncio.timeout(timeout_s) as limit:
+            return await waited
+    except TimeoutError:
+        if not limit.expired():
+            raise
+        raise TimeoutError(f"the endpoint was silent for {timeout_s:g} s") from None
 
 
 def build(
@@ -55,7 +77,7 @@ def build(
     hush_pipecat()
     from pipecat.services.openai.responses.llm import OpenAIResponsesLLMService
 
-    service_class = _tapped(replies_are_no_errors(OpenAIResponsesLLMService), tap, connect_options(settings))
+    service_class = _tapped(replies_are_no_errors(OpenAIResponsesLLMService), tap, settings)
     return service_class(
         api_key=key_for(settings, shared),
         base_url=settings.base_url,
@@ -69,15 +91,18 @@ def build(
     )
 
 
-def _tapped(service_class: type[Any], tap: Tap, options: dict[str, Any]) -> type[Any]:
+def _tapped(service_class: type[Any], tap: Tap, settings: Endpoint) -> type[Any]:
     """pipecat's service with the tap at its socket."""
     from websockets.exceptions import ConnectionClosed
+
+    options, timeout_s = connect_options(settings), settings.timeout_s
 
     class Tapped(service_class):  # type: ignore[misc]  # the base is known at run time only
         """Keeps a StreamLog of each request.
 
         A request begins before the socket is looked at, so that a connection which has to be made anew is in
-        its time. A connection that closes in mid-answer ends the answer; it is not asked for again.
+        its time. A connection that closes in mid-answer ends the answer; it is not asked for again. One that
+        falls silent is cut, so that nothing of its answer reaches the next request.
         """
 
         _log: StreamLog | None = None
@@ -103,7 +128,7 @@ def _tapped(service_class: type[Any], tap: Tap, options: dict[str, Any]) -> type
             before = self._websocket
             begun = now_ns()
             try:
-                await super()._ensure_connected()
+                await in_time(super()._ensure_connected(), timeout_s)
             except BaseException as error:
                 tap.failed(log, error)
                 raise
@@ -117,11 +142,11 @@ def _tapped(service_class: type[Any], tap: Tap, options: dict[str, Any]) -> type
             await super()._ws_send(message)
 
         async def _ws_recv(self) -> Any:
-            log = self._log
-            if log is None or self._websocket is None:
+            log, socket = self._log, self._websocket
+            if log is None or socket is None:
                 return await super()._ws_recv()
             try:
-                event = json.loads(await self._websocket.recv())
+                event = json.loads(await in_time(socket.recv(), timeout_s))
             except ConnectionClosed as closed:
                 if self._sent is None or not await _again(tap, log, ConnectionError(str(closed))):
                     _closed(tap, log, closed)
@@ -129,6 +154,8 @@ def _tapped(service_class: type[Any], tap: Tap, options: dict[str, Any]) -> type
                 return await self._sent_again()
             except BaseException as error:
                 tap.failed(log, error)
+                if isinstance(error, TimeoutError):
+                    socket.transport.abort()
                 raise
             if field_of(event, "type") == "error" and error_of(event)["code"] in ASKED_AGAIN:
                 last = log.attempts[-1]
@@ -141,8 +168,13 @@ def _tapped(service_class: type[Any], tap: Tap, options: dict[str, Any]) -> type
 
         async def _sent_again(self) -> Any:
             """The first event after the request was sent once more."""
-            await super()._ensure_connected()
-            await super()._ws_send(self._sent)
+            try:
+                await in_time(super()._ensure_connected(), timeout_s)
+                await super()._ws_send(self._sent)
+            except (OSError, ConnectionClosed) as error:
+                if self._log is not None:
+                    tap.failed(self._log, error)
+                raise
             return await self._ws_recv()
 
     Tapped.__name__ = Tapped.__qualname__ = service_class.__name__
@@ -171,19 +203,25 @@ def _closed(tap: Tap, log: StreamLog, closed: Exception) -> None:
     """The socket closed before the terminal event."""
     from websockets.exceptions import ConnectionClosedOK
 
-    if isinstance(closed, ConnectionClosedOK) or log.first_token_ns is not None:
+    if _is_unanswered(closed):
+        tap.failed(log, TimeoutError("the endpoint answered no ping"))
+    elif isinstance(closed, ConnectionClosedOK) or log.first_token_ns is not None:
         tap.ended(log)
     else:
         tap.failed(log, ConnectionError(str(closed)))
 
 
 class SocketAsker:
-    """Asks over one socket of the SDK, which is opened for the first request and after a broken one."""
+    """Asks over one socket of the SDK, which is opened for the first request and after a broken one.
 
-    def __init__(self, client: Any, fields: dict[str, Any], options: dict[str, Any], tap: Tap) -> None:
+    A request ends as `timed_out` where the endpoint is silent for as long as its settings allow.
+    """
+
+    def __init__(self, client: Any, fields: dict[str, Any], settings: Endpoint, tap: Tap) -> None:
         self._client = client
         self._fields = fields
-        self._options = options
+        self._options = connect_options(settings)
+        self._timeout_s = settings.timeout_s
         self._tap = tap
         self._socket: Any = None
 
@@ -218,11 +256,14 @@ class SocketAsker:
         """Send the request and read its events until its end, or until it is to be sent again."""
         try:
             await self._connected(log)
-            await self._socket.send(message)
+            await in_time(self._socket.send(message), self._timeout_s)
             while log.running:
-                _take(self._tap, log, json.loads(await self._socket.recv_bytes()))
+                event = await in_time(self._socket.recv_bytes(), self._timeout_s)
+                _take(self._tap, log, json.loads(event))
         except Exception as error:
             broken = _is_closed(error) or is_broken_connection(error)
+            if isinstance(error, TimeoutError):
+                self._abort()
             await self._drop()
             if not broken or not await _again(self._tap, log, ConnectionError(str(error))):
                 raise
@@ -237,8 +278,14 @@ class SocketAsker:
         await self._drop()
         begun = now_ns()
         manager = self._client.responses.connect(websocket_connection_options=self._options)
-        self._socket = await manager.enter()
+        self._socket = await in_time(manager.enter(), self._timeout_s)
         log.new_connection, log.connect_ns = True, now_ns() - begun
+
+    def _abort(self) -> None:
+        """Cut the connection, from whose other side no farewell is to be expected."""
+        transport = getattr(getattr(self._socket, "_connection", None), "transport", None)
+        if transport is not None:
+            transport.abort()
 
     async def _drop(self) -> None:
         socket, self._socket = self._socket, None
@@ -265,12 +312,18 @@ def _is_closed(error: BaseException) -> bool:
     return False
 
 
+def _is_unanswered(error: BaseException) -> bool:
+    """Was the socket closed by us, as its other side answered no ping?"""
+    sent = getattr(error, "sent", None)
+    return getattr(sent, "reason", None) == UNANSWERED
+
+
 def ask(
     mode: Mode, settings: ResponsesSettings, conversation: Conversation, shared: Shared, tap: Tap
 ) -> Asker:
     """Asks this mode without a pipeline, over a socket of its own."""
     client = endpoint_client(settings, key_for(settings, shared))
-    return SocketAsker(client, request_fields(mode, settings, conversation), connect_options(settings), tap)
+    return SocketAsker(client, request_fields(mode, settings, conversation), settings, tap)
 
 
 WEBSOCKET = Plugin(
