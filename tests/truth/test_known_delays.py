@@ -9,7 +9,7 @@ from dataclasses import replace
 import pytest
 
 from tests.truth.pacing import last_frame_late_ms
-from tests.truth.scripts import FLOOR_MS, KNOWN, beyond, opinion
+from tests.truth.scripts import FLOOR_MS, KNOWN, STAGE_TOLERANCE_MS, beyond, opinion
 from voicebench.clock import ms
 from voicebench.pipeline.calibrate import calibrate
 from voicebench.pipeline.contamination import limited
@@ -66,7 +66,8 @@ async def test_a_stalled_loop_is_flagged() -> None:
 
 @pytest.mark.parametrize("step_s", [3600.0, -3600.0, None], ids=["forward", "back", "frozen"])
 async def test_the_wall_clock_moves_no_figure(step_s: float | None, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A wall clock that jumps by an hour or stands still during the run changes no latency."""
+    """A wall clock that jumps by an hour or stands still during the run changes no latency, and makes none
+    negative: neither ours nor pipecat's own beside it."""
     real, begin = time.time, time.time()
     calls = 0
 
@@ -78,10 +79,24 @@ async def test_the_wall_clock_moves_no_figure(step_s: float | None, monkeypatch:
         return real() + (step_s if calls % 2 else 0.0)
 
     monkeypatch.setattr(time, "time", wall)
-    found = await calibrate(5, KNOWN)
+    monkeypatch.setattr(time, "time_ns", lambda: round(wall() * 1e9))
+    told: list[float] = []
+    turns: list[Heard] = []
+    found = await calibrate(5, KNOWN, on_turn=turns.append)
     assert calls > 0
     assert found.failed == 0
-    assert found.faults() == []
+    # A step shows as an hour, a frozen clock as nothing at all: one millisecond below the truth is too much.
+    assert min(found.extra_ms) >= -1.0
+    assert max(found.extra_ms) < 1000.0
+    for values in found.stage_extra_ms.values():
+        assert -STAGE_TOLERANCE_MS <= min(values) <= max(values) < 1000.0
+    for heard in turns:
+        told += [ms(one.end_ns - one.start_ns) for one in heard.work]
+        told += [ms(stream.end_ns - stream.request_ns) for stream in heard.streams if stream.end_ns]
+        said = heard.notes["pipecat_user_bot_latency_ms"]
+        assert KNOWN.vad_stop < said < KNOWN.voice_to_voice + 100.0
+    assert told
+    assert 0.0 <= min(told) <= max(told) < 1000.0
 
 
 async def test_audio_does_not_drift() -> None:

@@ -144,7 +144,6 @@ def build(
     from voicebench.stages.quiet import hush_pipecat
 
     hush_pipecat()
-    from pipecat.observers.user_bot_latency_observer import UserBotLatencyObserver
     from pipecat.pipeline.pipeline import Pipeline
     from pipecat.pipeline.worker import PipelineParams, PipelineWorker
     from pipecat.processors.aggregators.llm_context import LLMContext
@@ -156,6 +155,7 @@ def build(
     from voicebench.audio.file_source import RATE, FileSource
     from voicebench.audio.play_sink import PlaySink
     from voicebench.pipeline.observer import MonotonicClock, TurnObserver
+    from voicebench.pipeline.pipecat_latency import latency_observer
 
     llm_stage = specs.llm[mode.id]
     tap.retry = Retry(mode.attempts, config.longest_retry_wait_s)
@@ -190,12 +190,7 @@ def build(
         ),
     )
     observer = TurnObserver(tts)
-    says = UserBotLatencyObserver()
-
-    async def on_measured(_: object, seconds: float) -> None:
-        work.note("pipecat_user_bot_latency_ms", seconds * 1000.0)
-
-    says.add_event_handler("on_latency_measured", on_measured)
+    says = latency_observer(lambda latency_ms: work.note("pipecat_user_bot_latency_ms", latency_ms))
     worker = PipelineWorker(
         Pipeline([source, asr, pair.user(), llm, tts, sink, pair.assistant()]),
         params=PipelineParams(
