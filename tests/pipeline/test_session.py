@@ -22,7 +22,7 @@ from tests.pipeline.driven import (
 )
 from tests.pipeline.made_turns import facts
 from voicebench.clock import NS_PER_MS, NS_PER_S
-from voicebench.pipeline import session as session_module
+from voicebench.pipeline import ending as ending_module
 from voicebench.pipeline.observer import Kind
 from voicebench.pipeline.record import record as make_record
 from voicebench.turns.records import Flag, Outcome, TurnRecord
@@ -44,8 +44,8 @@ ORDER = (
 @pytest.fixture(autouse=True)
 def _soon(monkeypatch: pytest.MonkeyPatch) -> None:
     """A turn of which nothing more comes is given up sooner than in earnest."""
-    monkeypatch.setattr(session_module, "QUIET_S", 0.5)
-    monkeypatch.setattr(session_module, "UNHEARD_S", 1.0)
+    monkeypatch.setattr(ending_module, "QUIET_S", 0.5)
+    monkeypatch.setattr(ending_module, "UNHEARD_S", 1.0)
 
 
 def check_completed(record: TurnRecord) -> None:

@@ -16,8 +16,9 @@ from voicebench.live.card import Card
 from voicebench.live.edges import Found, speech_end, speech_start
 from voicebench.pipeline.build import StageSpecs
 from voicebench.pipeline.contamination import load_between, ticks
+from voicebench.pipeline.ending import judge
 from voicebench.pipeline.observer import BarrierFrame, Event, Kind
-from voicebench.pipeline.session import BARRIER_TIMEOUT_S, POLL_S, Heard, Session, judge
+from voicebench.pipeline.session import BARRIER_TIMEOUT_S, POLL_S, Heard, Session
 from voicebench.plan.config import Config
 from voicebench.plan.modes import Mode
 from voicebench.stages.shared import Shared
