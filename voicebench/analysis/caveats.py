@@ -94,6 +94,8 @@ WORDS: Mapping[str, str] = {
     "new_connection": "Measured requests that had to open their connection, each time they were made: "
     "{count}.",
     "asr_fallback": "Turns in which speech recognition tried again at another temperature: {count}.",
+    "asr_out_of_time": "Turns in which speech recognition ran out of time and tried no further: {count}. "
+    "Words may be missing.",
     "speech_end_uncertain": "Turns whose end of speech was found in a recording with noise: {count}.",
     "wav_length": "Turns that spoke a WAV file whose header states a wrong length: {count}.",
     "trailing_bytes": "Turns that spoke a file with bytes behind its audio: {count}.",

@@ -154,6 +154,7 @@ def build(
 
     from voicebench.audio.file_source import RATE, FileSource
     from voicebench.audio.play_sink import PlaySink
+    from voicebench.audio.rate_door import hold_rate
     from voicebench.pipeline.observer import MonotonicClock, TurnObserver
     from voicebench.pipeline.pipecat_latency import latency_observer
 
@@ -174,6 +175,7 @@ def build(
     rate = getattr(tts, "native_rate", DEFAULT_RATE)
 
     source, sink = transports(rate) if transports is not None else (FileSource(), PlaySink(rate))
+    hold_rate(source, RATE)
     toolbox = Toolbox(mode.tools)
     toolbox.register(llm)
     context = LLMContext(tools=toolbox.schema()) if mode.tools else LLMContext()

@@ -276,6 +276,5 @@ def _caveats(
             found.append("transcript_after_turn_end")
         if _asked_too_early(heard, answer):
             found.append("asked_before_last_transcript")
-    if "asr_fallback" in heard.notes:
-        found.append("asr_fallback")
+    found.extend(code for code in ("asr_fallback", "asr_out_of_time") if code in heard.notes)
     return tuple(dict.fromkeys(found))

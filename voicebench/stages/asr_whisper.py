@@ -4,18 +4,21 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncGenerator
+from contextlib import suppress
 from typing import Any, Literal
 
 from pydantic import Field
 
+from voicebench.audio.rate_door import RateDoor
 from voicebench.clock import now_ns
-from voicebench.errors import ModelFileProblem
+from voicebench.errors import BadRequest, ModelFileProblem
 from voicebench.models.resolve import resolve_whisper
 from voicebench.plan.config import Settings
 from voicebench.plan.registry import Needs, Plugin
 from voicebench.stages.early_transcript import EarlyTranscript, EarlyTranscription
 from voicebench.stages.quiet import hush_pipecat
 from voicebench.stages.shared import Shared, WorkLog
+from voicebench.stages.whisper_bounds import Attempts, OutOfTime, most_tokens
 from voicebench.stages.whisper_window import RATE, decode, window_for
 
 
@@ -26,7 +29,8 @@ class WhisperSettings(Settings):
     """A catalogue name, a folder with a CTranslate2 model, or a name for the library's own download: one like
     `large-v3`, or `owner/name` on its hub."""
     language: str | None = "en"
-    """None lets a multilingual model detect it; the record keeps what was detected."""
+    """A code like `de`. None lets a multilingual model detect it: the record keeps what it found, and how
+    probable that was."""
     device: Literal["auto", "cpu", "cuda"] = "cpu"
     compute_type: str = "int8"
     cpu_threads: int = Field(2, ge=1, le=64)
@@ -35,8 +39,12 @@ class WhisperSettings(Settings):
     the full window where the result is doubtful."""
     beam_size: int = Field(5, ge=1, le=20)
     """Of the full window."""
-    temperatures: tuple[float, ...] = (0.0, 0.2, 0.4)
-    """Decoding is tried again at the next temperature where a result looks wrong: this bounds the tries."""
+    temperatures: tuple[float, ...] = Field((0.0, 0.2, 0.4), min_length=1, max_length=6)
+    """Decoding is tried again at the next temperature where a result looks wrong: this bounds the tries. Each
+    gives no more tokens than speech of that length can have."""
+    patience_secs: float = Field(5.0, gt=0, le=60.0)
+    """So long beyond the audio's own length no further try is begun: what was understood by then is the
+    transcript."""
     timestamps: bool = True
     no_speech_prob: float = Field(0.4, ge=0.0, le=1.0)
     """Segments that look less like speech than this are dropped."""
@@ -53,8 +61,26 @@ def needs(settings: WhisperSettings) -> Needs:
 
 
 def build(settings: WhisperSettings, shared: Shared, work: WorkLog) -> Any:
-    """A pipecat STT service on the run's shared model."""
-    return _service_class()(_shared_model(settings, shared), settings, work)
+    """A pipecat STT service on the run's shared model.
+
+    Raises ModelFileProblem where the model cannot be had, BadRequest for a language that it does not know.
+    """
+    model = _shared_model(settings, shared)
+    _refuse_language(settings, model)
+    return _service_class()(model, settings, work)
+
+
+def _refuse_language(settings: WhisperSettings, model: Any) -> None:
+    """Raise BadRequest for a pinned language that would fail in each turn, or be heard as English."""
+    known = model.supported_languages
+    if settings.language is None or settings.language in known:
+        return
+    raise BadRequest(
+        f"asr (whisper), language: the model {settings.model!r} does not know {settings.language!r}.",
+        "It hears English only: use a model without .en in its name."
+        if known == ["en"]
+        else f"It knows {', '.join(sorted(known))}; leave the key empty to have it detected.",
+    )
 
 
 def _shared_model(settings: WhisperSettings, shared: Shared) -> Any:
@@ -94,7 +120,8 @@ def _service_class() -> Any:
     """The subclass, made when pipecat may be imported."""
     hush_pipecat()
     import numpy as np
-    from pipecat.frames.frames import Frame, TranscriptionFrame
+    from pipecat.frames.frames import Frame, InputAudioRawFrame, TranscriptionFrame
+    from pipecat.processors.frame_processor import FrameDirection
     from pipecat.services.whisper.stt import WhisperSTTService
     from pipecat.utils.time import time_now_iso8601
 
@@ -105,7 +132,9 @@ def _service_class() -> Any:
             self._shared_model = model
             self._options = settings
             self._work = work
+            self._door = RateDoor(RATE)
             super().__init__(
+                sample_rate=RATE,
                 trailing_silence_secs=settings.trailing_silence_secs,
                 ttfs_p99_latency=1.0,
                 settings=WhisperSTTService.Settings(
@@ -117,6 +146,9 @@ def _service_class() -> Any:
 
         def _load(self) -> None:
             self._model = self._shared_model
+
+        async def process_audio_frame(self, frame: InputAudioRawFrame, direction: FrameDirection) -> None:
+            await super().process_audio_frame(self._door.admit(frame), direction)
 
         async def transcribe_early(self, audio: bytes, early: EarlyTranscript) -> str:
             return await asyncio.to_thread(self._transcribe, audio, early)
@@ -136,22 +168,37 @@ def _service_class() -> Any:
                 short = self._on_short_window(samples)
                 if short is not None:
                     return short
-            pieces, info = self._shared_model.transcribe(
+            model = self._shared_model
+            seconds = samples.size / RATE
+            attempts = Attempts(options.temperatures, seconds + options.patience_secs)
+            pieces, info = model.transcribe(
                 samples,
                 language=options.language,
                 beam_size=options.beam_size,
-                temperature=list(options.temperatures),
+                temperature=attempts,
                 without_timestamps=not options.timestamps,
                 condition_on_previous_text=False,
+                max_new_tokens=most_tokens(
+                    seconds, multilingual=model.model.is_multilingual, longest=model.max_length
+                ),
             )
-            segments = list(pieces)
-            self._work.note("language", info.language)
-            self._work.note("language_probability", float(info.language_probability))
-            hottest = max((segment.temperature or 0.0 for segment in segments), default=0.0)
-            if hottest > options.temperatures[0]:
-                self._work.note("asr_fallback", hottest)
-            kept = (s.text.strip() for s in segments if s.no_speech_prob < options.no_speech_prob)
-            return " ".join(text for text in kept if text)
+            kept = []
+            with suppress(OutOfTime):
+                for segment in pieces:
+                    if segment.no_speech_prob < options.no_speech_prob and segment.text.strip():
+                        kept.append(segment.text.strip())
+            self._tell_language(info.language, info.all_language_probs, info.language_probability)
+            if attempts.tried_again:
+                self._work.note("asr_fallback", attempts.hottest)
+            if attempts.cut:
+                self._work.note("asr_out_of_time", attempts.made)
+            return " ".join(kept)
+
+        def _tell_language(self, language: str, detected: Any, probability: float) -> None:
+            """The language of the segment. One that was pinned was not detected, and has no probability."""
+            self._work.note("language", language)
+            if detected:
+                self._work.note("language_probability", float(probability))
 
         def _on_short_window(self, samples: Any) -> str | None:
             """The transcript by a window as long as the speech; None where the full one must decide."""
@@ -162,7 +209,7 @@ def _service_class() -> Any:
             if decoded.doubt:
                 self._work.note("asr_window_doubt", decoded.doubt)
                 return None
-            self._work.note("language", self._options.language or "en")
+            self._tell_language(self._options.language or "en", None, 1.0)
             return decoded.text if decoded.no_speech_prob < self._options.no_speech_prob else ""
 
         async def run_stt(self, audio: bytes) -> AsyncGenerator[Frame, None]:

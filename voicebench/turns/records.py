@@ -215,7 +215,9 @@ class TurnRecord(Frozen):
     answer_correct: bool | None = None
     """None where the sample has no acceptable answers, or the reply is scripted."""
     language: str | None = None
+    """What the ASR heard: the language that its settings name, else the one that it detected."""
     language_probability: float | None = None
+    """Of the detected language; None where it was not detected but named."""
     usd: float | None = None
     """What the turn's requests cost, those in vain included."""
     speculative_requests: int = 0

@@ -17,6 +17,7 @@ SECTION_OF = {
     "waveform_disagrees": STAGES,
     "transcript_after_turn_end": STAGES,
     "asr_fallback": STAGES,
+    "asr_out_of_time": STAGES,
     "speech_end_uncertain": STAGES,
     "several_tokens_a_delta": SLOT,
     "speech_assumed": SLOT,
