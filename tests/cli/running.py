@@ -3,9 +3,15 @@
 from __future__ import annotations
 
 import os
+import signal
 import subprocess
 import sys
+import time
+from dataclasses import dataclass
 from pathlib import Path
+
+from tests.pipeline.driven import clip
+from tests.recorded import write_wav
 
 SCRIPTED = """\
 name: scripted
@@ -43,3 +49,58 @@ def voicebench(*arguments: str | Path, cwd: Path, **variables: str) -> subproces
         timeout=120,
         check=False,
     )
+
+
+ENERGY = "vad: {kind: energy, start_secs: 0.1, stop_secs: 0.2}\n"
+"""A detector that counts energy: a tone is speech, however busy the machine is."""
+
+
+def tones(folder: Path, count: int) -> Path:
+    """A folder with so many short recordings, each a tone."""
+    (folder / "audio").mkdir()
+    for number in range(count):
+        write_wav(folder / "audio" / f"s{number}.wav", clip(0.3))
+    return folder / "audio"
+
+
+@dataclass(frozen=True)
+class Interrupted:
+    """What became of a run that was ended with Ctrl-C."""
+
+    status: int
+    took_s: float
+    """From the key to the end of the process."""
+    told: str
+    """What it said on standard error after the key."""
+
+
+def interrupted(*arguments: str | Path, cwd: Path, after: str = " ms", **variables: str) -> Interrupted:
+    """`voicebench arguments...` in `cwd`, with Ctrl-C pressed when it has said a line that holds `after`.
+
+    Without another `after` that is when the first turn is on disk.
+    """
+    with subprocess.Popen(
+        [sys.executable, "-m", "voicebench", *map(str, arguments)],
+        cwd=cwd,
+        env={**os.environ, "COLUMNS": "160", **variables},
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.PIPE,
+        text=True,
+    ) as process:
+        assert process.stderr is not None
+        said: list[str] = []
+        for line in process.stderr:
+            said.append(line)
+            if after in line:
+                break
+        else:
+            raise AssertionError(f"the run ended before it said {after!r}: {''.join(said)}")
+        pressed = time.monotonic()
+        process.send_signal(signal.SIGINT)
+        try:
+            rest = process.communicate(timeout=60)[1]
+        except BaseException:
+            process.kill()
+            raise
+        return Interrupted(process.returncode, time.monotonic() - pressed, rest)
