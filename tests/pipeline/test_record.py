@@ -142,7 +142,7 @@ OUTCOMES: dict[str, tuple[Heard, Outcome, str]] = {
             "cancelled",
         ),
         Outcome.INTERRUPTED,
-        "cancelled the reply",
+        "cancelled by noise",
     ),
     "no text": (
         turn(heard_person(), [stream(first=None)], NOTHING, "no_reply"),

@@ -185,7 +185,7 @@ async def test_a_noise_that_cancels_the_reply_is_an_interruption() -> None:
         assert heard.ending == "cancelled"
         cancelled = make_record(facts(mode=driver.mode), heard)
         assert cancelled.outcome is Outcome.INTERRUPTED
-        assert "cancelled the reply" in (cancelled.reason or "")
+        assert "cancelled by noise" in (cancelled.reason or "")
         set_fault(driver.specs.asr, "none")
         check_completed(await driver.record(clip(SPEECH_S)))
 

@@ -83,6 +83,8 @@ WORDS: Mapping[str, str] = {
     "{count}. They count as cutoffs.",
     "transcript_after_turn_end": "Turns whose last words came after the turn was ended: {count}.",
     "text_then_tool_call": "Replies with text and then a tool call: {count}.",
+    "markup_spoken": "Replies that gave the voice Markdown, code, an address or an emoji to speak: {count}. "
+    "What was sent to it stands beside the reply.",
     "no_finish_reason": "Replies that ended without the provider's word for why: {count}.",
     "hidden_reasoning": "Replies before which the model reasoned without showing it: {count}. Their first "
     "token of any kind is not known.",

@@ -15,6 +15,7 @@ from voicebench.pipeline.session import Heard
 from voicebench.pipeline.tool_fields import request_fields, tool_fields, tool_work_ms
 from voicebench.plan.modes import Mode
 from voicebench.stages.prefetch import NOTE as PREFETCHED
+from voicebench.turns.markup import holds_markup
 from voicebench.turns.quality import answers_correctly, word_errors
 from voicebench.turns.records import EXCLUDING_FLAGS, Flag, Outcome, TurnRecord, stages_as_ms
 from voicebench.turns.stream import StreamLog
@@ -147,7 +148,10 @@ def judge_outcome(facts: TurnFacts, heard: Heard, answer: Answer) -> tuple[Outco
             return Outcome.FAILED, "a transcript came, but the language model was not asked"
         return Outcome.NO_SPEECH, None if facts.has_speech is False else "no speech was recognised"
     if heard.ending == "cancelled":
-        return Outcome.INTERRUPTED, "something was taken for speech and cancelled the reply before it sounded"
+        return (
+            Outcome.INTERRUPTED,
+            "cancelled by noise: sound without words cancelled the reply before it sounded",
+        )
     if not audible and (heard.ending == "stale" or answer.stale_heard):
         return Outcome.INTERRUPTED, "only a reply to half of what was said was heard"
     if not has_text:
@@ -276,5 +280,7 @@ def _caveats(
             found.append("transcript_after_turn_end")
         if _asked_too_early(heard, answer):
             found.append("asked_before_last_transcript")
+        if any(holds_markup(clause.text) for clause in attempt.requests):
+            found.append("markup_spoken")
     found.extend(code for code in ("asr_fallback", "asr_out_of_time") if code in heard.notes)
     return tuple(dict.fromkeys(found))

@@ -38,6 +38,7 @@ SECTION_OF = {
     "answered_silence": TURNS,
     "text_then_tool_call": TURNS,
     "no_noise_floor": MACHINE,
+    "markup_spoken": TURNS,
     "synthetic_samples": MACHINE,
     "torn_journal": MACHINE,
     "unreadable_lines": MACHINE,
