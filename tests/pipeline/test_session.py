@@ -147,9 +147,10 @@ async def test_turns_of_one_session_do_not_mix() -> None:
     """Three turns whose replies are cut off at their onset each have one request, one transcript, one
     sound of their own."""
     async with driving(tts={"seconds_per_word": 0.5}) as driver:
-        for _ in range(3):
+        for number in range(3):
             heard = await driver.turn(clip(SPEECH_S))
             assert heard.ending == "answered"
+            assert heard.first is (number == 0)
             assert [event.kind for event in heard.events].count(Kind.TRANSCRIPT) == 1
             assert len(heard.streams) == 1
             [attempt] = heard.attempts()

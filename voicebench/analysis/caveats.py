@@ -112,6 +112,8 @@ WORDS: Mapping[str, str] = {
     "no usage, and a reply cut short looks complete: {count}.",
     "echo_suspect": "Turns in which the agent heard itself and the frames were left out: {count}. Headphones "
     "avoid it.",
+    "cold_pipeline": "Turns that were the first of a pipeline built anew after a fault, without a warm-up "
+    "turn: {count}. They may be slower for it.",
     "device_overrun": "Turns in which a sound device lost audio or ran dry: {count}.",
 }
 """The words of each code. `{count}` and `{detail}` are filled in."""

@@ -29,6 +29,9 @@ from voicebench.turns.run_folder import AUDIO_FOLDER, PlannedEntry, RunFolder
 from voicebench.turns.timeline import Anchor
 
 if TYPE_CHECKING:
+COLD = "cold_pipeline"
+"""The caveat of a turn whose pipeline was built anew, after a fault, and was not warmed up."""
+
     from voicebench.live.session import HeardLive, LiveSession
     from voicebench.pipeline.record import TurnFacts
 
@@ -126,6 +129,7 @@ class _Talk:
         self._counts: Counter[str] = Counter()
         self._turns: Counter[str] = Counter()
         self._last: NDArray[np.int16] | None = None
+        self._anew: set[str] = set()
 
     async def warm_up(self, journal: JournalWriter) -> None:
         """Load every mode's models and speak a recorded question to it, with the loudspeaker silent."""
@@ -212,6 +216,8 @@ class _Talk:
                 return None
             record = self._record(facts, heard)
         except VoicebenchError as problem:
+            if heard.first and mode_id in self._anew:
+                record = record.model_copy(update={"caveats": (*record.caveats, COLD)})
             record = failed_record(facts, problem.what)
         if heard is not None and self._options.keep_audio and heard.ending != "device_lost":
             record = await asyncio.to_thread(self._recorded, record, heard)
@@ -291,6 +297,7 @@ class _Talk:
             del self._sessions[mode_id]
             await session.close()
 
+            self._anew.add(mode_id)
     async def _silence(self, mode_id: str) -> None:
         """This mode hears nothing any more until its next turn."""
         session = self._sessions.get(mode_id)

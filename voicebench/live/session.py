@@ -124,6 +124,7 @@ class LiveSession(Session):
         if ending is None:
             return None
         heard.ending = ending
+        heard.first, self._turned = not self._turned, True
         heard.lag_ns = self._lag.take()
         heard.load = load_between(before, ticks())
         heard.last_sample = self._card.capture.count

@@ -49,6 +49,8 @@ class Heard:
     played: Played
     ending: str
     """`answered`, `no_reply`, `silent_reply`, `nobody_spoke`, `stale`, `cancelled`, `error`, `timed_out`."""
+    first: bool = False
+    """Is it the first turn of its pipeline?"""
     begun_ns: int = 0
     """When the turn was begun: the silence before the clip starts."""
     asr: AsrWatch = field(default_factory=AsrWatch)
@@ -78,6 +80,7 @@ class Session:
         self.mode = mode
         self._transports = transports
         self.healthy = False
+        self._turned = False
         self._config = config
         self._work = WorkLog()
         self._tap = Tap()
@@ -217,6 +220,7 @@ class Session:
             collection.resume()
             await parts.source.quiet()
         heard.begun_ns = begun_ns
+        heard.first, self._turned = not self._turned, True
         heard.lag_ns = self._lag.take()
         heard.load = load_between(before, ticks())
         await self._settle(heard)
