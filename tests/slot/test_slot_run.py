@@ -134,38 +134,35 @@ async def test_the_report_is_that_of_any_run(tmp_path: Path, monkeypatch: pytest
     assert not codes & {"no_turns", "no_latency", "no_noise_floor", "mixed_anchors", "partial_run"}
 
 
-@pytest.mark.parametrize(
-    ("fault", "outcome"),
-    [
-        ("429", Outcome.RATE_LIMITED),
-        ("529", Outcome.OVERLOADED),
-        ("500", Outcome.FAILED),
-        ("no-terminal", Outcome.TRUNCATED),
-        ("drop", Outcome.TRUNCATED),
-        ("empty", Outcome.EMPTY),
-        ("tool-call", Outcome.TOOL_CALL),
-        ("hang-mid", Outcome.TIMED_OUT),
-        ("hang-headers", Outcome.TIMED_OUT),
-    ],
-)
-async def test_a_fault_is_an_outcome_and_the_next_mode_is_served(
-    tmp_path: Path, fault: str, outcome: Outcome
-) -> None:
-    """What goes wrong is a row with its reason, once; the other mode's requests complete."""
-    plan = slot_plan(quick("bad", emulation={"fault": fault}), quick("good"), requests=2)
-    told = await ran(plan, tmp_path / "run", request_timeout_s=0.5)
-    outcomes = {
-        mode: [record.outcome for record in told.records if record.mode == mode]
-        for mode in ("own/bad", "own/good")
-    }
-    assert outcomes == {"own/bad": [outcome] * 2, "own/good": [Outcome.COMPLETED] * 2}
-    for record in told.records:
-        assert (record.reason is None) == (record.outcome is Outcome.COMPLETED)
-        if record.outcome is Outcome.TIMED_OUT:
-            assert record.reason == "the reply had not ended after 0.5 s"
-    kept = [record for record in told.records if record.mode == "own/bad"]
-    if fault in ("no-terminal", "drop", "hang-mid"):
-        assert all(record.reply for record in kept)
+FAULTY = {
+    "429": Outcome.RATE_LIMITED,
+    "529": Outcome.OVERLOADED,
+    "500": Outcome.FAILED,
+    "no-terminal": Outcome.TRUNCATED,
+    "drop": Outcome.TRUNCATED,
+    "empty": Outcome.EMPTY,
+    "tool-call": Outcome.TOOL_CALL,
+    "hang-mid": Outcome.TIMED_OUT,
+    "hang-headers": Outcome.TIMED_OUT,
+}
+"""What becomes of requests with each fault."""
+
+
+async def test_a_fault_is_an_outcome_and_the_next_mode_is_served(tmp_path: Path) -> None:
+    """What goes wrong is a row with its reason, once; the other modes' requests end as they do alone."""
+    bad = [quick(fault, emulation={"fault": fault}) for fault in FAULTY]
+    told = await ran(slot_plan(*bad, quick("good"), requests=2), tmp_path / "run", request_timeout_s=0.5)
+    expected = {**{f"own/{fault}": outcome for fault, outcome in FAULTY.items()}, "own/good": None}
+    for mode, outcome in expected.items():
+        kept = [record for record in told.records if record.mode == mode]
+        assert [record.outcome for record in kept] == [outcome or Outcome.COMPLETED] * 2, mode
+        for record in kept:
+            assert (record.reason is None) == (record.outcome is Outcome.COMPLETED)
+            if record.outcome is Outcome.TIMED_OUT:
+                assert record.reason == "the reply had not ended after 0.5 s"
+        if mode in ("own/no-terminal", "own/drop", "own/hang-mid"):
+            assert all(record.reply for record in kept)
+    assert len(told.records) == 2 * len(expected)
 
 
 @pytest.mark.parametrize(
