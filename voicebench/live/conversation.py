@@ -28,10 +28,10 @@ from voicebench.turns.records import Outcome, TurnRecord
 from voicebench.turns.run_folder import AUDIO_FOLDER, PlannedEntry, RunFolder
 from voicebench.turns.timeline import Anchor
 
-if TYPE_CHECKING:
 COLD = "cold_pipeline"
 """The caveat of a turn whose pipeline was built anew, after a fault, and was not warmed up."""
 
+if TYPE_CHECKING:
     from voicebench.live.session import HeardLive, LiveSession
     from voicebench.pipeline.record import TurnFacts
 
@@ -128,8 +128,8 @@ class _Talk:
         self._entries: list[PlannedEntry] = []
         self._counts: Counter[str] = Counter()
         self._turns: Counter[str] = Counter()
-        self._last: NDArray[np.int16] | None = None
         self._anew: set[str] = set()
+        self._last: NDArray[np.int16] | None = None
 
     async def warm_up(self, journal: JournalWriter) -> None:
         """Load every mode's models and speak a recorded question to it, with the loudspeaker silent."""
@@ -215,9 +215,9 @@ class _Talk:
             if heard is None:
                 return None
             record = self._record(facts, heard)
-        except VoicebenchError as problem:
             if heard.first and mode_id in self._anew:
                 record = record.model_copy(update={"caveats": (*record.caveats, COLD)})
+        except VoicebenchError as problem:
             record = failed_record(facts, problem.what)
         if heard is not None and self._options.keep_audio and heard.ending != "device_lost":
             record = await asyncio.to_thread(self._recorded, record, heard)
@@ -295,9 +295,9 @@ class _Talk:
         session = self._sessions.get(mode_id)
         if session is not None and not session.healthy:
             del self._sessions[mode_id]
+            self._anew.add(mode_id)
             await session.close()
 
-            self._anew.add(mode_id)
     async def _silence(self, mode_id: str) -> None:
         """This mode hears nothing any more until its next turn."""
         session = self._sessions.get(mode_id)
