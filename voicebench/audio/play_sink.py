@@ -12,6 +12,7 @@ from pipecat.transports.base_output import BaseOutputTransport
 from pipecat.transports.base_transport import TransportParams
 
 from voicebench.audio.played import Played
+from voicebench.audio.rate_door import one_channel
 from voicebench.clock import NS_PER_MS, NS_PER_S, now_ns
 
 BUFFER_MS = 40
@@ -54,6 +55,8 @@ class PlaySink(BaseOutputTransport):
         """
         if isinstance(frame, InterruptionFrame):
             self.played.flush(now_ns())
+        if isinstance(frame, OutputAudioRawFrame):
+            frame = one_channel(frame)
         await super().process_frame(frame, direction)
         if isinstance(frame, InterruptionFrame):
             self.played.flush(now_ns())

@@ -10,6 +10,7 @@ import copy
 from typing import Any, TypeVar
 
 import numpy as np
+from numpy.typing import NDArray
 
 from voicebench.audio.pcm import to_pcm16
 from voicebench.audio.streaming_rate import RateConverter
@@ -55,10 +56,7 @@ class RateDoor:
             )
         if self._converter is None or self._converter.from_rate != sample_rate:
             self._converter = RateConverter(sample_rate, self.rate)
-        whole = np.frombuffer(audio, dtype=np.int16)
-        whole = whole[: whole.size // channels * channels].reshape(-1, channels)
-        mixed = whole.astype(np.float32).mean(axis=1, dtype=np.float32) / np.float32(32768.0)
-        return to_pcm16(self._converter.push(mixed))
+        return to_pcm16(self._converter.push(_mean(audio, channels)))
 
 
 def hold_rate(source: Any, rate: int) -> None:
@@ -76,3 +74,26 @@ def hold_rate(source: Any, rate: int) -> None:
         await push(frame, *more, **named)
 
     source.push_frame = admitted
+
+
+def one_channel(frame: AudioFrame) -> AudioFrame:
+    """A pipecat frame of raw 16-bit audio in one channel: itself where it has one, else a copy with the mean.
+
+    A sink that took several channels for one would play them that many times slower.
+    """
+    given: Any = frame
+    if given.num_channels == 1:
+        return frame
+    mixed: Any = copy.copy(given)
+    mixed.audio = to_pcm16(_mean(given.audio, given.num_channels))
+    mixed.num_channels, mixed.num_frames = 1, len(mixed.audio) // 2
+    passed: AudioFrame = mixed
+    return passed
+
+
+def _mean(audio: bytes, channels: int) -> NDArray[np.float32]:
+    """16-bit PCM as one channel, +-1.0; a last frame that is not whole is left out."""
+    whole = np.frombuffer(audio, dtype=np.int16)
+    whole = whole[: whole.size // channels * channels].reshape(-1, channels)
+    mean: NDArray[np.float32] = whole.astype(np.float32).mean(axis=1, dtype=np.float32) / np.float32(32768.0)
+    return mean

@@ -18,6 +18,7 @@ from pipecat.transports.base_transport import TransportParams
 from voicebench.audio.devices import Device, DeviceStream
 from voicebench.audio.echo import RATE
 from voicebench.audio.played import Played
+from voicebench.audio.rate_door import one_channel
 from voicebench.audio.streaming_rate import RateConverter
 from voicebench.clock import NS_PER_S
 
@@ -154,6 +155,8 @@ class Speaker(BaseOutputTransport):
         """
         if isinstance(frame, InterruptionFrame):
             self.flush()
+        if isinstance(frame, OutputAudioRawFrame):
+            frame = one_channel(frame)
         await super().process_frame(frame, direction)
         if isinstance(frame, InterruptionFrame):
             self.flush()
