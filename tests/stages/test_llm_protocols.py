@@ -35,8 +35,12 @@ async def test_a_complete_reply(emulator: EmulatorProcess, api: str) -> None:
 
 @EACH
 async def test_marks_wait_for_text_not_for_the_opening(emulator: EmulatorProcess, api: str) -> None:
-    """With headers at 20, opening events at 40 and text at 150 ms, both first marks come at 150 ms."""
+    """With headers at 20, opening events at 40 and text at 150 ms, both first marks come at 150 ms: on a new
+    connection and, as a request of its own, on the same one again."""
     first, second = await asked(emulator, api, "steady", prompts=(QUESTION, QUESTION))
+    assert (first.new_connection, second.new_connection) == (True, False)
+    assert first.end_ns is not None
+    assert second.request_ns >= first.end_ns
     for log in (first, second):
         assert log.first_text_ns is not None
         assert log.first_token_ns == log.first_text_ns
