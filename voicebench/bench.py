@@ -144,8 +144,7 @@ class Bench:
         at_once = range(self._load.sessions)
 
         async def warm(offered: Offered[PlannedTurn]) -> None:
-            record = await self._turn(offered)
-            await put_on_disk(journal, record)
+            record = await put_on_disk(journal, await self._turn(offered))
             self._reporter.warmup(record)
 
         for mode_id in self._plan.config.modes:
@@ -178,8 +177,7 @@ class Bench:
         self._reporter.begin(len(turns))
 
         async def run(offered: Offered[PlannedTurn]) -> None:
-            record = await self._turn(offered, keep_audio=self._keep_audio)
-            await put_on_disk(journal, record)
+            record = await put_on_disk(journal, await self._turn(offered, keep_audio=self._keep_audio))
             self._reporter.turn(record)
 
         with frozen_heap():

@@ -13,18 +13,17 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
 
 from voicebench.clock import NS_PER_S, ms, now_ns
+from voicebench.stages.llm_keys import without_keys
+from voicebench.threads import GrowingThreads
 from voicebench.turns.journal import JournalWriter
 from voicebench.turns.records import TurnRecord
 
 LEAD_NS = NS_PER_S // 4
 """The schedule begins so long after the sessions do, so that the first turn is ready when it is due."""
-THREADS_A_SESSION = 3
-"""A session's recognition, its voice, and its reading and writing may each hold a thread."""
 
 Turn = TypeVar("Turn")
 
@@ -105,15 +104,14 @@ class Served:
         }
 
 
-def make_room(plan: LoadPlan) -> None:
-    """Give the running loop threads enough that no session waits for another one's.
+def make_room() -> None:
+    """Give the running loop threads enough that no session waits for another one's, and none for one that
+    hangs.
 
     Without it asyncio has few more threads than the machine has processors, and recognition in many sessions
     would queue for a thread: a wait that belongs to no system under test.
     """
-    if plan.sessions > 1:
-        threads = ThreadPoolExecutor(8 + THREADS_A_SESSION * plan.sessions, "voicebench")
-        asyncio.get_running_loop().set_default_executor(threads)
+    asyncio.get_running_loop().set_default_executor(GrowingThreads())
 
 
 async def offer(
@@ -161,16 +159,23 @@ async def offer(
     return served
 
 
-async def put_on_disk(journal: JournalWriter, record: TurnRecord) -> None:
+async def put_on_disk(journal: JournalWriter, record: TurnRecord) -> TurnRecord:
     """Put a turn on disk in a thread: waiting for the disk here would hold up the turns of other sessions.
+    Returns the record as it was written, without any part of a key.
 
     A turn that is over is written also where the run is just being ended. Raises RunProblem where the disk
     refuses.
     """
-    writing = asyncio.ensure_future(asyncio.to_thread(journal.append, record))
+    writing = asyncio.ensure_future(asyncio.to_thread(_write, journal, record))
     try:
-        await asyncio.shield(writing)
+        return await asyncio.shield(writing)
     except asyncio.CancelledError:
         await asyncio.wait({writing})
         writing.exception()  # the end of the run is what is told
         raise
+
+
+def _write(journal: JournalWriter, record: TurnRecord) -> TurnRecord:
+    clean = without_keys(record)
+    journal.append(clean)
+    return clean

@@ -92,7 +92,7 @@ async def run_slot(
 
     Raises VoicebenchError where the run cannot begin. A request that fails is a record, and the run goes on.
     """
-    make_room(options.load)
+    make_room()
     ensure(plan.model_ids, progress, options.offline)
     streams = None if options.record_streams is None else _folder(options.record_streams)
     folder = RunFolder.create(options.out)
@@ -217,8 +217,7 @@ class _SlotBench:
                 record = self._record(offered, stream, conditions)
                 if not (stream.new_connection and left and record.outcome is Outcome.COMPLETED):
                     break
-                await put_on_disk(colds, record)
-                self._reporter.cold(record)
+                self._reporter.cold(await put_on_disk(colds, record))
             await self._keep(record, stream, journal)
 
         with frozen_heap():
@@ -260,7 +259,7 @@ class _SlotBench:
 
     async def _keep(self, record: TurnRecord, stream: StreamLog, journal: JournalWriter) -> None:
         """Write a request down and tell it."""
-        await put_on_disk(journal, record)
+        record = await put_on_disk(journal, record)
         self._reporter.turn(record)
         if self._streams is not None and record.outcome is Outcome.COMPLETED:
             save_stream(self._streams, record, stream, text=not self._options.no_text)
@@ -273,8 +272,7 @@ class _SlotBench:
             for planned in first.values():
                 cold = Offered(planned, offered.session, None)
                 record = self._record(cold, *await self._ask(cold))
-                await put_on_disk(colds, record)
-                self._reporter.cold(record)
+                self._reporter.cold(await put_on_disk(colds, record))
 
         await offer([*first.values()][:1] * self._load.sessions, LoadPlan(self._load.sessions), run)
 

@@ -7,6 +7,7 @@ from pathlib import Path
 
 from voicebench.emulator import replay
 from voicebench.plan.modes import Mode
+from voicebench.stages.llm_keys import redact
 from voicebench.turns.durable import strict_json, write_atomically
 from voicebench.turns.records import TurnRecord
 from voicebench.turns.stream import StreamLog
@@ -16,8 +17,11 @@ def save_stream(folder: Path, record: TurnRecord, stream: StreamLog, *, text: bo
     """Write a stream's timing as a file that the emulator replays, mode 0600; returns its path.
 
     Times are ms since the request was made, so the way to the provider and back is in them. Without `text`
-    only the number of characters of each delta is kept. Raises RunProblem where it cannot be written.
+    only the number of characters of each delta is kept, as where the text names a key. Raises RunProblem
+    where it cannot be written.
     """
+    told = "".join(piece for _, piece in stream.deltas)
+    text = text and redact(told) == told
     deltas: list[tuple[int, str | int]] = [
         (at - stream.request_ns, piece if text else len(piece)) for at, piece in stream.deltas
     ]

@@ -9,7 +9,12 @@ from contextlib import asynccontextmanager
 
 from aiohttp import web
 
-FAULTS = ("success", "401", "429", "500", "in-stream", "garbage", "hang", "crash")
+FAULTS = ("success", "told", "401", "429", "429-again", "500", "in-stream", "garbage", "hang", "crash")
+"""What becomes of a request, named as its model; `told` is a success whose reply says the key,
+`429-again` is asked a second time."""
+OVER = web.AppKey("over", asyncio.Event)
+"""Set when the vendor goes: who was left waiting is let go."""
+
 APIS = ("anthropic", "openai-chat", "openai-responses", "openai-responses-ws")
 
 
@@ -20,17 +25,19 @@ def _key(request: web.Request) -> str:
 
 def events_of(path: str, key: str, fault: str) -> list[bytes]:
     """The events of a reply in the protocol of this path; `in-stream` ends in an error that names the key."""
+    reply = f"It is {key}. Really." if fault == "told" else "It is Paris."
+    model = f"echo {key}"
     wrong = {"type": "authentication_error", "code": "invalid_api_key", "message": f"bad key {key}"}
     if path.endswith("/messages"):
         usage = {"input_tokens": 3, "output_tokens": 0}
-        start = {"id": "m", "type": "message", "role": "assistant", "model": "echo", "content": []}
+        start = {"id": "m", "type": "message", "role": "assistant", "model": model, "content": []}
         events: list[dict[str, object]] = [
             {"type": "message_start", "message": {**start, "stop_reason": None, "usage": usage}},
             {"type": "content_block_start", "index": 0, "content_block": {"type": "text", "text": ""}},
             {
                 "type": "content_block_delta",
                 "index": 0,
-                "delta": {"type": "text_delta", "text": "It is Paris."},
+                "delta": {"type": "text_delta", "text": reply},
             },
         ]
         if fault == "in-stream":
@@ -43,16 +50,16 @@ def events_of(path: str, key: str, fault: str) -> list[bytes]:
             ]
         return [f"event: {event['type']}\ndata: {json.dumps(event)}\n\n".encode() for event in events]
     if path.endswith("/chat/completions"):
-        base = {"id": "c", "object": "chat.completion.chunk", "created": 1, "model": "echo"}
+        base = {"id": "c", "object": "chat.completion.chunk", "created": 1, "model": model}
         chunks: list[dict[str, object]] = [
-            {**base, "choices": [{"index": 0, "delta": {"content": "It is Paris."}, "finish_reason": None}]}
+            {**base, "choices": [{"index": 0, "delta": {"content": reply}, "finish_reason": None}]}
         ]
         if fault == "in-stream":
             chunks.append({"error": wrong})
         else:
             chunks.append({**base, "choices": [{"index": 0, "delta": {}, "finish_reason": "stop"}]})
         return [f"data: {json.dumps(chunk)}\n\n".encode() for chunk in chunks] + [b"data: [DONE]\n\n"]
-    body = {"id": "r", "object": "response", "model": "echo", "status": "in_progress", "output": []}
+    body = {"id": "r", "object": "response", "model": model, "status": "in_progress", "output": []}
     told: list[dict[str, object]] = [
         {"type": "response.created", "sequence_number": 0, "response": body},
         {
@@ -61,7 +68,7 @@ def events_of(path: str, key: str, fault: str) -> list[bytes]:
             "item_id": "i",
             "output_index": 0,
             "content_index": 0,
-            "delta": "It is Paris.",
+            "delta": reply,
             "logprobs": [],
         },
     ]
@@ -77,14 +84,14 @@ def events_of(path: str, key: str, fault: str) -> list[bytes]:
 async def _answer(request: web.Request) -> web.StreamResponse:
     key = _key(request)
     asked = await request.json()
-    fault = str(asked["model"])
-    echo = {"x-request-id": f"req_{key}", "request-id": f"req_{key}"}
+    fault = str(asked["model"]).removesuffix("-again")
+    echo = {"x-request-id": f"req_{key}", "request-id": f"req_{key}", "retry-after": "0"}
     if fault == "hang":
-        await asyncio.Event().wait()
-    if fault == "crash":
-        assert request.transport is not None
-        request.transport.close()
-        raise asyncio.CancelledError
+        await request.app[OVER].wait()
+    if fault in ("hang", "crash"):
+        if request.transport is not None:
+            request.transport.abort()
+        return web.Response()
     if fault in ("401", "429", "500"):
         told = {"type": "error", "error": {"type": "bad", "code": "bad", "message": f"Incorrect key {key}."}}
         return web.json_response(told, status=int(fault), headers=echo)
@@ -105,7 +112,7 @@ async def _socket(request: web.Request) -> web.StreamResponse:
     socket.headers["x-request-id"] = key
     await socket.prepare(request)
     async for message in socket:
-        fault = str(json.loads(message.data)["model"])
+        fault = str(json.loads(message.data)["model"]).removesuffix("-again")
         if fault == "hang":
             continue
         if fault in ("401", "429", "500"):
@@ -128,6 +135,7 @@ async def _socket(request: web.Request) -> web.StreamResponse:
 async def vendor() -> AsyncIterator[int]:
     """The vendor's port on this machine."""
     app = web.Application()
+    app[OVER] = asyncio.Event()
     app.router.add_post("/{path:.*}", _answer)
     app.router.add_get("/v1/responses", _socket)
     runner = web.AppRunner(app, shutdown_timeout=0.1)
@@ -137,6 +145,7 @@ async def vendor() -> AsyncIterator[int]:
     try:
         yield runner.addresses[0][1]
     finally:
+        app[OVER].set()
         await runner.cleanup()
 
 
@@ -149,6 +158,7 @@ def mode_lines(port: int, faults: tuple[str, ...], apis: tuple[str, ...] = APIS)
             url = f"http://127.0.0.1:{port}" + ("" if api == "anthropic" else "/v1")
             rows.append(
                 f"  - {{id: {ids[-1]}, kind: live, provider: echo, api: {api}, model: '{fault}',\n"
-                f"     settings: {{base_url: '{url}', api_key_env: CANARY_KEY, timeout_s: 1.0}}}}\n"
+                f"     attempts: {2 if fault.endswith('-again') else 1},\n"
+                f"     settings: {{base_url: '{url}', api_key_env: CANARY_KEY, timeout_s: 0.4}}}}\n"
             )
     return f"modes: [{', '.join(ids)}]\nown_modes:\n" + "".join(rows)

@@ -8,29 +8,38 @@ import os
 import sys
 from pathlib import Path
 
+from tests.cli.running import ENERGY, tones
 from tests.keys_and_text.canary import CANARY, MARKS, leaks, leaks_below, marks_of
-from tests.keys_and_text.echoing_vendor import APIS, mode_lines, vendor
+from tests.keys_and_text.echoing_vendor import APIS, FAULTS, mode_lines, vendor
 
-SAMPLE = Path(__file__).parents[2] / "audio_samples" / "yes.wav"
-ALONE = ("success", "401", "in-stream")
-STAGES = """\
-asr: {kind: scripted, delay_ms: 10, text: "What is the capital of France?"}
-tts: {kind: tone, first_byte_ms: 5, leading_silence_ms: 0, seconds_per_word: 0.05}
-turn: {kind: speech_timeout, speech_timeout_secs: 0.0}
+SPOKEN = ("told", "401", "garbage")
+FORMATS = "html,csv,markdown,json,trace,parquet,otel"
+STAGES = f"""\
+{ENERGY}asr: {{kind: scripted, delay_ms: 10}}
+tts: {{kind: tone, first_byte_ms: 5, leading_silence_ms: 0, seconds_per_word: 0.05}}
+turn: {{kind: speech_timeout, speech_timeout_secs: 0.0}}
 hear: onset
 calibration_turns: 0
 warmup_turns: 0
 turn_timeout_s: 2
+longest_retry_wait_s: 0.1
+"""
+LEAKY = "{{kind: pipecat, class: tests.keys_and_text.leaky.{0}, api_key_env: CANARY_KEY}}"
+LEAKY_MODE = """\
+  - {id: echo/leaky, kind: live, provider: echo, api: pipecat, model: m,
+     settings: {class: tests.keys_and_text.leaky.LeakyLlm, api_key_env: CANARY_KEY}}
 """
 
 
-async def ran(*arguments: str | Path, cwd: Path) -> tuple[int | None, str]:
-    """Exit status and all output of a command with the key in its environment, every SDK logging all."""
+async def ran(commands: list[list[str | Path]], cwd: Path) -> str:
+    """All that these commands say in one process with the key in its environment, every SDK logging all."""
+    arguments = json.dumps([[str(one) for one in command] for command in commands])
     process = await asyncio.create_subprocess_exec(
-        *(sys.executable, "-m", "voicebench", *map(str, arguments)),
+        *(sys.executable, "-m", "tests.keys_and_text.commands_child", arguments),
         cwd=cwd,
         env={
             **os.environ,
+            "PYTHONPATH": str(Path(__file__).parents[2]),
             "CANARY_KEY": CANARY,
             "OPENAI_LOG": "debug",
             "ANTHROPIC_LOG": "debug",
@@ -41,8 +50,8 @@ async def ran(*arguments: str | Path, cwd: Path) -> tuple[int | None, str]:
         stdout=asyncio.subprocess.PIPE,
         stderr=asyncio.subprocess.STDOUT,
     )
-    output, _ = await asyncio.wait_for(process.communicate(), 60)
-    return process.returncode, output.decode("utf-8", "replace")
+    output, _ = await asyncio.wait_for(process.communicate(), 120)
+    return output.decode("utf-8", "replace")
 
 
 def outcomes(run: Path) -> dict[str, str]:
@@ -64,29 +73,63 @@ def test_the_search_finds_every_form() -> None:
 
 
 async def test_no_command_lets_a_part_of_the_key_out(tmp_path: Path) -> None:
-    """Success, refusals, errors in the stream and garbage of a vendor that repeats the key wherever it can,
-    over four protocols, alone and in spoken turns, with debug logs on: no output, no file holds it."""
+    """Success, refusals, retries, garbage, silence and broken connections of a vendor that repeats the key
+    wherever it can, over four protocols, alone and in spoken turns, stages that break with the key in their
+    errors, all with debug logs on, and the runs told in every format: no output and no file holds it."""
+    audio = tones(tmp_path, 1)
     slot, batch = tmp_path / "slot.yaml", tmp_path / "batch.yaml"
-    spoken = ("success", "401")
-    modes = [part for api in APIS for fault in ALONE for part in ("--mode", f"echo/{api}-{fault}")]
+    modes = [part for api in APIS for fault in FAULTS for part in ("--mode", f"echo/{api}-{fault}")]
     async with vendor() as port:
-        slot.write_text(mode_lines(port, ALONE), "utf-8")
-        batch.write_text(mode_lines(port, spoken, APIS[:1]) + STAGES, "utf-8")
-        told = await asyncio.gather(
-            ran("slot", "--config", slot, *modes, "--requests", "1", "--out", "slot", cwd=tmp_path),
-            ran("batch", SAMPLE, "--config", batch, "--out", "batch", "--json", cwd=tmp_path),
-        )
-    for _, output in told:
+        slot.write_text(mode_lines(port, FAULTS) + "longest_retry_wait_s: 0.1\n", "utf-8")
+        spoken = mode_lines(port, SPOKEN, APIS[:1])
+        batch.write_text(spoken.replace("modes: [", "modes: [echo/leaky, ", 1) + LEAKY_MODE + STAGES, "utf-8")
+        one = mode_lines(port, ("success",), APIS[:1])
+        for stage, name in (("asr", "LeakyStt"), ("tts", "LeakyTts"), ("asr", "Unmakable")):
+            kept = "".join(line for line in STAGES.splitlines(True) if not line.startswith(stage))
+            broken = f"{stage}: {LEAKY.format(name)}\n"
+            (tmp_path / f"{name}.yaml").write_text(one + kept + broken, "utf-8")
+        shown: list[list[str | Path]] = [
+            ["doctor", "--json"],
+            ["modes", "--config", batch, "--json"],
+            [
+                "slot",
+                "--config",
+                slot,
+                *modes,
+                "--requests",
+                "1",
+                "--out",
+                "slot",
+                "--record-streams",
+                "streams",
+            ],
+            ["report", "slot", "--format", FORMATS, "--verbose", "--json"],
+        ]
+        talks: list[list[str | Path]] = [
+            *(
+                ["batch", audio, "--config", f"{name}.yaml", "--out", name, "--json", "--verbose"]
+                for name in ("LeakyStt", "LeakyTts", "Unmakable")
+            ),
+            ["batch", audio, "--config", batch, "--out", "batch", "--json", "--keep-audio"],
+            ["report", "batch", "--format", FORMATS, "--verbose", "--embed-audio"],
+        ]
+        told = await asyncio.gather(ran(shown, tmp_path), ran(talks, tmp_path))
+    for output in told:
         assert [line for line in output.splitlines() if leaks(line)] == []
-        assert "Traceback" not in output, output
-    assert "DEBUG" in told[0][1]
+    assert "Traceback" not in told[1], told[1]
+    assert "DEBUG" in told[0]
     assert leaks_below(tmp_path) == {}
+    assert len([name for _, _, names in os.walk(tmp_path) for name in names if "report." in name]) == 18
     found = outcomes(tmp_path / "slot")
-    assert len(found) == len(APIS) * len(ALONE)
+    assert len(found) == len(APIS) * len(FAULTS)
     spoke = outcomes(tmp_path / "batch")
-    assert len(spoke) == len(spoken)
+    assert len(spoke) == len(SPOKEN) + 1
     for mode, outcome in {**found, **spoke}.items():
-        assert outcome.startswith("completed") == mode.endswith("success"), (mode, outcome)
+        assert outcome.startswith("completed") == mode.endswith(("-success", "-told")), (mode, outcome)
     for api in APIS:
-        assert "[key]" in found[f"echo/{api}-401"]
-        assert "[key]" in found[f"echo/{api}-in-stream"]
+        for fault in ("401", "429", "429-again", "500", "in-stream"):
+            assert "[key]" in found[f"echo/{api}-{fault}"]
+    assert "[key]" in spoke["echo/leaky"]
+    for name in ("LeakyStt", "LeakyTts"):
+        (reason,) = outcomes(tmp_path / name).values()
+        assert "[key]" in reason

@@ -19,8 +19,12 @@ from voicebench.live.beginning import REPEATED, SAMPLE, question, recording_name
 from voicebench.live.card import Card
 from voicebench.live.keys import Keys, Wishes
 from voicebench.live.screen import LiveScreen
+from voicebench.load import make_room
 from voicebench.models.store import Progress, ensure
+from voicebench.pipeline.build import begin_loading
+from voicebench.plan.modes import with_members
 from voicebench.runner import RunPlan, run_facts, with_emulator
+from voicebench.stages.llm_keys import without_keys
 from voicebench.stages.quiet import hush_pipecat
 from voicebench.stages.shared import Shared
 from voicebench.turns.journal import JournalWriter
@@ -71,6 +75,7 @@ async def converse(
     the conversation cannot begin.
     """
     hush_pipecat()
+    make_room()
     screen.steps(3 + 2 * len(plan.modes))
     try:
         screen.phase("Opening the devices")
@@ -90,6 +95,7 @@ async def _in_folder(plan: RunPlan, card: Card, options: LiveOptions, screen: Li
     shared = Shared(log_folder=folder.path, offline=options.offline, environment=dict(options.environment))
     done = False
     try:
+        begin_loading(plan.specs, with_members(plan.modes), plan.config.conversation, shared)
         plan = await asyncio.to_thread(with_emulator, plan, shared)
         with (
             folder.journal(no_text=options.no_text) as journal,
@@ -147,7 +153,7 @@ class _Talk:
                     heard = await session.listen(speak=clip)
                     if heard is None:
                         break
-                    record = self._record(self._facts(mode_id, number, number, SAMPLE), heard)
+                    record = without_keys(self._record(self._facts(mode_id, number, number, SAMPLE), heard))
                     journal.append(record)
                     self._screen.warmup(record)
             finally:
@@ -219,6 +225,7 @@ class _Talk:
                 record = record.model_copy(update={"caveats": (*record.caveats, COLD)})
         except VoicebenchError as problem:
             record = failed_record(facts, problem.what)
+        record = without_keys(record)
         if heard is not None and self._options.keep_audio and heard.ending != "device_lost":
             record = await asyncio.to_thread(self._recorded, record, heard)
         if heard is not None and heard.edge is not None and record.outcome is not Outcome.NO_SPEECH:

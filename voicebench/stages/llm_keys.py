@@ -18,6 +18,7 @@ from pydantic import Field, field_validator, model_validator
 from voicebench.plan.config import Settings
 from voicebench.plan.registry import Needs
 from voicebench.stages.shared import Shared
+from voicebench.turns.records import TurnRecord
 
 VENDOR_KEYS = {
     "api.anthropic.com": "ANTHROPIC_API_KEY",
@@ -174,6 +175,28 @@ def redact(text: str) -> str:
         parts += [text[done:begin], _REMOVED]
         done = end
     return "".join([*parts, text[done:]])
+
+
+def without_keys(record: TurnRecord) -> TurnRecord:
+    """The record without any part of a guarded key in its texts: a vendor may name it in a reply, too."""
+    if not _fragments:
+        return record
+    told = record.model_dump(exclude={"deltas"})
+    kept = _kept(told)
+    if kept == told:
+        return record
+    return TurnRecord.model_validate({**kept, "deltas": record.deltas})
+
+
+def _kept(value: Any) -> Any:
+    """`value` with every text in it redacted."""
+    if isinstance(value, str):
+        return redact(value)
+    if isinstance(value, dict):
+        return {_kept(key): _kept(part) for key, part in value.items()}
+    if isinstance(value, list | tuple):
+        return type(value)(_kept(part) for part in value)
+    return value
 
 
 def _joined(starts: Iterable[int]) -> Iterator[tuple[int, int]]:
