@@ -279,7 +279,7 @@ def test_a_run_that_is_killed_keeps_every_finished_turn(tmp_path: Path) -> None:
 
 
 def test_a_run_that_is_interrupted_ends_in_order(tmp_path: Path) -> None:
-    """Ctrl-C in the middle of a turn ends within two seconds, marked partial, with all finished turns."""
+    """Ctrl-C in the middle of a turn ends with status 130, marked partial, with all finished turns."""
     out = tmp_path / "run"
     with a_run(out, "scripted") as process:
         read_until(process, "turn", 2)
