@@ -108,6 +108,7 @@ WORDS: Mapping[str, str] = {
     "antiphase": "Turns that spoke a recording whose channels cancel each other; the louder one was taken: "
     "{count}.",
     "one_channel": "Turns that spoke a recording with sound in one channel only: {count}.",
+    "dc_offset": "Turns that spoke a recording with a DC offset, which was taken out: {count}.",
     "marks_from_frames": "Turns whose model was timed by pipecat's frames, as its SDK is not known; there is "
     "no usage, and a reply cut short looks complete: {count}.",
     "echo_suspect": "Turns in which the agent heard itself and the frames were left out: {count}. Headphones "

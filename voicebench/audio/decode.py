@@ -29,8 +29,13 @@ MAX_BYTES = 1 << 30
 RATES_HZ = (4000, 768_000)
 """Sample rates outside this range are a broken header, not speech."""
 
+_ANEW = "Record or export it again."
+_CONVERT = (
+    "Check that a player plays it. If one does, convert it, for example with:  ffmpeg -i FILE -ac 1 NEW.wav"
+)
 _FULL_SCALE = 0.9999
 _CLIPPED_RUN = 4
+_NO_FILE = "Name a file that holds a recording; what a pipe or a device gives must be saved to one first."
 _SPECIAL = {
     stat.S_IFDIR: "a folder",
     stat.S_IFIFO: "a named pipe",
@@ -56,14 +61,14 @@ def decode(path: Path | str, *, max_seconds: float = MAX_SECONDS, max_bytes: int
     with _open_regular(path, name) as file:
         size = os.fstat(file.fileno()).st_size
         if size == 0:
-            raise AudioProblem(f"{name}: the file is empty.")
+            raise AudioProblem(f"{name}: the file is empty.", _ANEW)
         if size > max_bytes:
             raise _too_big(name, max_bytes)
         try:
             with open_reader(file, size, name) as reader:
                 return _collect(reader, path, name, max_seconds, max_bytes)
         except NotReadable as error:
-            raise AudioProblem(f"{name}: {error}.", error.remedy) from error
+            raise AudioProblem(f"{name}: {error}.", error.remedy or _CONVERT) from error
 
 
 def _open_regular(path: Path, name: str) -> BinaryIO:
@@ -74,7 +79,8 @@ def _open_regular(path: Path, name: str) -> BinaryIO:
         flags = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)
         descriptor = os.open(path, flags | getattr(os, "O_CLOEXEC", 0))
     except (OSError, ValueError) as error:
-        raise AudioProblem(f"{name}: {_why(error)}.") from error
+        why, remedy = _why(error)
+        raise AudioProblem(f"{name}: {why}.", remedy) from error
     try:
         _refuse_special(os.fstat(descriptor), name)
     except AudioProblem:
@@ -88,20 +94,20 @@ def _refuse_special(status: os.stat_result, name: str) -> None:
     """Raise AudioProblem for anything but a regular file."""
     if not stat.S_ISREG(status.st_mode):
         kind = _SPECIAL.get(stat.S_IFMT(status.st_mode), "something special")
-        raise AudioProblem(f"{name}: this is {kind}, not a regular file.")
+        raise AudioProblem(f"{name}: this is {kind}, not a regular file.", _NO_FILE)
 
 
-def _why(error: OSError | ValueError) -> str:
-    """The reason in words why a file could not be opened."""
+def _why(error: OSError | ValueError) -> tuple[str, str]:
+    """The reason in words why a file could not be opened, and what to do."""
     if isinstance(error, FileNotFoundError):
-        return "there is no such file"
+        return "there is no such file", "Check the path; a link must lead to a file that exists."
     if isinstance(error, PermissionError):
-        return "no permission to read it"
+        return "no permission to read it", "Have its owner allow you to read it (chmod, chown)."
     if isinstance(error, OSError) and error.errno == errno.ELOOP:
-        return "its symbolic links go round in a circle"
+        return "its symbolic links go round in a circle", "Remove them, or name the recording itself."
     if isinstance(error, OSError) and error.strerror:
-        return f"it cannot be opened ({error.strerror})"
-    return f"it cannot be opened ({error})"
+        return f"it cannot be opened ({error.strerror})", "Check the path."
+    return f"it cannot be opened ({error})", "Check the path."
 
 
 def _too_big(name: str, max_bytes: int) -> AudioProblem:
@@ -115,7 +121,10 @@ def _collect(reader: Reader, path: Path, name: str, max_seconds: float, max_byte
     """Take block after block from `reader`, within the bounds, and look each one over."""
     rate, channels = reader.sample_rate, reader.channels
     if not RATES_HZ[0] <= rate <= RATES_HZ[1]:
-        raise AudioProblem(f"{name}: its header gives a sample rate of {rate} Hz, which no recording has.")
+        raise AudioProblem(
+            f"{name}: its header gives a sample rate of {rate} Hz, which no recording has.",
+            "Export it again at the rate at which it was recorded.",
+        )
     caveats: list[ClipCaveat] = list(reader.caveats)
     max_frames = int(max_seconds * rate)
     gathered = _Gathered(channels, min(reader.announced_frames or 0, max_frames, max_bytes // (4 * channels)))
@@ -131,9 +140,9 @@ def _collect(reader: Reader, path: Path, name: str, max_seconds: float, max_byte
         gathered.add(block)
     samples = gathered.samples()
     if not len(samples):
-        raise AudioProblem(f"{name}: {reader.container} audio without a single frame of sound.")
+        raise AudioProblem(f"{name}: {reader.container} audio without a single frame of sound.", _ANEW)
     if not finite:
-        raise AudioProblem(f"{name}: every sample is NaN or infinite.")
+        raise AudioProblem(f"{name}: every sample is NaN or infinite.", _ANEW)
     # Lossy formats announce their length roughly, by a few of their own frames.
     allowance = 0 if reader.integer else rate // 10
     if reader.announced_frames and len(samples) + allowance < reader.announced_frames:

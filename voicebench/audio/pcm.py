@@ -70,6 +70,18 @@ def mono(clip: Clip, channel: int | None = None) -> Samples:
     return mixed
 
 
+def resting_level(samples: Samples) -> float:
+    """The level at which a mono signal rests, +-1.0 being full scale: its DC offset. 0.0 for no samples.
+
+    It is the mean or the median, whichever is nearer to 0, and 0.0 where they have different signs: a
+    lopsided waveform moves the mean alone, one that jumps between two levels the median alone.
+    """
+    if not samples.size:
+        return 0.0
+    mean, median = float(samples.mean(dtype=np.float64)), float(np.median(samples))
+    return min(mean, median, key=abs) if mean * median > 0 else 0.0
+
+
 def resample(samples: Samples, from_rate: int, to_rate: int) -> Samples:
     """`samples` (frames,) or (frames, channels) at another rate in Hz, by soxr at quality HQ.
 
