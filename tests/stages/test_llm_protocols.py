@@ -138,6 +138,11 @@ async def test_each_fault_has_one_status(emulator: EmulatorProcess, api: str, fa
         assert log.usage is None or log.usage.output_tokens is None
     if fault in ("utf8-split", "crlf", "comments"):
         assert log.text
+    if fault in ("done-without-finish", "finish-without-done"):
+        # The first is complete by its marker alone, which is told; the second by its reason, which is enough.
+        unmarked = fault == "done-without-finish" and log.status == "ok"
+        assert ("no_finish_reason" in log.caveats) is unmarked
+        assert (log.finish_reason is None) is (fault == "done-without-finish")
 
 
 @EACH
