@@ -6,6 +6,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from pipecat.audio.vad.vad_analyzer import VADState
 
 from voicebench.audio.manifest import load_manifest
 from voicebench.audio.prepare import prepare
@@ -43,6 +44,36 @@ async def test_a_silence_is_told_once_before_the_stop_and_revoked_by_speech() ->
     await hear(loud, 60)
     assert told == ["silence", "speech"]
     await hear(quiet, 400)
+    assert told == ["silence", "speech", "silence"]
+    await vad.cleanup()
+
+
+async def test_a_fallen_level_is_told_before_the_detector_notices() -> None:
+    """A level 25 dB below the person's is a silence, though the detector still hears speech; a click revokes
+    nothing, speech does."""
+    told: list[str] = []
+    hook = SilenceHook(60.0, lambda: told.append("silence"), lambda: told.append("speech"), by_level=True)
+    vad = build_vad(Vad(kind="energy", start_secs=0.05, stop_secs=0.3), hook)
+    vad.set_sample_rate(16_000)
+    wave = np.sin(np.arange(320) * 0.3)
+    loud, faint = ((wave * peak).astype(np.int16).tobytes() for peak in (9000, 300))
+
+    async def hear(piece: bytes, milliseconds: int) -> None:
+        for _ in range(milliseconds // 20):
+            state = await vad.analyze_audio(piece)
+        assert state is VADState.SPEAKING
+
+    await hear(loud, 200)
+    await hear(faint, 40)
+    assert told == []
+    await hear(faint, 20)
+    assert told == ["silence"]
+    await hear(loud, 20)
+    await hear(faint, 100)
+    assert told == ["silence"]
+    await hear(loud, 40)
+    assert told == ["silence", "speech"]
+    await hear(faint, 60)
     assert told == ["silence", "speech", "silence"]
     await vad.cleanup()
 

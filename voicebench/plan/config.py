@@ -65,6 +65,10 @@ class Early(Settings):
     transcribe_after_ms: float | None = Field(None, ge=32.0, le=2000.0)
     """Transcription begins after so much silence; the detector's stop then only confirms it. None: at the
     stop. Needs an ASR that works on whole segments on this machine (`whisper`)."""
+    silence: Literal["vad", "level"] = "vad"
+    """By what that silence is known. `vad`: by the detector alone. `level`: as well where the level stays
+    25 dB below the person's loudest, which the detector notices 60 to 90 ms later; in noise that is louder
+    the detector decides. It begins in vain more often: at any gap in the speech that is as long."""
     warm_llm: bool = False
     """The early transcript is read into the local model's prompt cache. Nothing is generated, and no paid
     model is asked. Without effect where the model is asked ahead."""
@@ -90,9 +94,9 @@ class Config(Settings):
     """A whole run."""
 
     name: str = "default"
-    budget_ms: float = Field(800.0, gt=0)
+    budget_ms: float = Field(800.0, gt=0, le=1e9)
     """Voice-to-voice latency is held against this."""
-    slots_ms: tuple[Annotated[float, Field(gt=0)], ...] = (400.0, 500.0)
+    slots_ms: tuple[Annotated[float, Field(gt=0, le=1e9)], ...] = (400.0, 500.0)
     """Nominal LLM slots to report, beside the residual one."""
     modes: tuple[str, ...] = ("local/smollm2-135m",)
     own_modes: tuple[Mode, ...] = ()

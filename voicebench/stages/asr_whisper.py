@@ -52,6 +52,10 @@ class WhisperSettings(Settings):
     """Silence appended so that the model hears the end of the last word."""
 
 
+WORKERS = 2
+"""So many segments can be decoded at once: one that was begun too early does not hold up the next."""
+
+
 def needs(settings: WhisperSettings) -> Needs:
     """faster-whisper, and the embedded model where that is the one."""
     source = resolve_whisper(settings.model)
@@ -102,6 +106,7 @@ def load(settings: WhisperSettings, offline: bool) -> Any:
             device=settings.device,
             compute_type=settings.compute_type,
             cpu_threads=settings.cpu_threads,
+            num_workers=WORKERS,
             local_files_only=offline or source.folder is not None,
         )
     except Exception as error:

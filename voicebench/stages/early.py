@@ -64,7 +64,7 @@ def early_hook(early: Early, asr: Any, llm: Any, work: WorkLog) -> SilenceHook |
         )
     if early.warm_llm and hasattr(llm, "warm") and not getattr(asr, "announces", False):
         asr.on_early_text = _Warming(llm, work).begin
-    return SilenceHook(early.transcribe_after_ms, asr.silence, asr.speech)
+    return SilenceHook(early.transcribe_after_ms, asr.silence, asr.speech, by_level=early.silence == "level")
 
 
 class _Warming:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
@@ -12,6 +13,15 @@ from voicebench.stages.quiet import hush_pipecat
 ENERGY_WINDOW_MS = 10
 
 
+LEVEL_WINDOW_MS = 10
+SILENCE_DB = 25.0
+"""So far below the person's loudest the level is silence."""
+FALL_DB_PER_WINDOW = 0.1
+"""By so much the loudest fades, so that a shout does not make all that follows silence."""
+GOES_ON_MS = 30.0
+"""So much sound after such a silence is speech that goes on; a click is shorter."""
+
+
 @dataclass
 class SilenceHook:
     """Told, from the detector's thread, when `after_ms` of silence have come and when speech goes on."""
@@ -19,6 +29,35 @@ class SilenceHook:
     after_ms: float
     on_silence: Callable[[], None] = lambda: None
     on_speech: Callable[[], None] = lambda: None
+    by_level: bool = False
+    """Is it silence as well where the level has fallen far enough? The detector itself notices later."""
+
+
+class Level:
+    """How long the level has been silence, or sound, against the loudest of late."""
+
+    def __init__(self, sample_rate: int) -> None:
+        self._window = sample_rate * LEVEL_WINDOW_MS // 1000
+        self._rest = b""
+        self._loudest_db = -120.0
+        self.silent_ms = 0.0
+        self.loud_ms = 0.0
+
+    def hear(self, pcm: bytes) -> None:
+        """Judge the next piece of 16-bit mono audio, in windows of 10 ms."""
+        import numpy as np
+
+        pcm = self._rest + pcm
+        count = len(pcm) // (2 * self._window)
+        self._rest = pcm[2 * self._window * count :]
+        samples = np.frombuffer(pcm, dtype=np.int16, count=count * self._window).astype(np.float32) / 32768.0
+        for power in np.mean(samples.reshape(count, self._window) ** 2, axis=1):
+            db = 10.0 * math.log10(float(power) + 1e-12)
+            self._loudest_db = max(db, self._loudest_db - FALL_DB_PER_WINDOW)
+            if db < self._loudest_db - SILENCE_DB:
+                self.silent_ms, self.loud_ms = self.silent_ms + LEVEL_WINDOW_MS, 0.0
+            else:
+                self.silent_ms, self.loud_ms = 0.0, self.loud_ms + LEVEL_WINDOW_MS
 
 
 def build_vad(vad: Vad, hook: SilenceHook | None = None) -> Any:
@@ -46,22 +85,44 @@ def _telling(kind: type[Any], hook: SilenceHook) -> type[Any]:
     from pipecat.audio.vad.vad_analyzer import VADState
 
     class Telling(kind):  # type: ignore[misc]  # the base is known at run time only
-        """Watches the parent's own state after each piece of audio."""
+        """Watches the parent's own state, and where wanted the level, after each piece of audio."""
 
         _told = False
+        _told_by_level = False
+        _before = VADState.QUIET
+        _level: Level | None = None
 
         def _run_analyzer(self, buffer: bytes) -> Any:
             state = super()._run_analyzer(buffer)
-            if state is VADState.STOPPING:
-                silent_ms = self._vad_stopping_count * self._vad_frames / self.sample_rate * 1000
-                if not self._told and silent_ms >= hook.after_ms:
-                    self._told = True
-                    hook.on_silence()
-            elif self._told:
+            if hook.by_level:
+                self._level = self._level or Level(self.sample_rate)
+                self._level.hear(buffer)
+            before, self._before = self._before, state
+            if state not in (VADState.SPEAKING, VADState.STOPPING):
                 self._told = False
-                if state is VADState.SPEAKING:
-                    hook.on_speech()
+            elif not self._told:
+                if state is VADState.STOPPING and self._silent_ms() >= hook.after_ms:
+                    self._tell(by_level=False)
+                elif self._level is not None and self._level.silent_ms >= hook.after_ms:
+                    self._tell(by_level=True)
+            elif self._goes_on(before, state):
+                self._told = False
+                hook.on_speech()
             return state
+
+        def _silent_ms(self) -> float:
+            """For how long the detector itself has heard none."""
+            return float(self._vad_stopping_count * self._vad_frames / self.sample_rate * 1000)
+
+        def _tell(self, by_level: bool) -> None:
+            self._told, self._told_by_level = True, by_level
+            hook.on_silence()
+
+        def _goes_on(self, before: Any, state: Any) -> bool:
+            """Does the person speak after a silence was told of?"""
+            if state is VADState.SPEAKING and before is VADState.STOPPING:
+                return True
+            return self._told_by_level and self._level is not None and self._level.loud_ms >= GOES_ON_MS
 
     return Telling
 
