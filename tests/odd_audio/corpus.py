@@ -1,0 +1,303 @@
+"""Odd recordings, made file by file: each one of a tone at a known place, or one that holds no sound."""
+
+from __future__ import annotations
+
+import os
+import struct
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import soundfile
+from numpy.typing import NDArray
+
+from tests.audio.wav_bytes import chunk, fmt, pcm, riff
+
+HERTZ = 440.0
+ONSET_S, END_S, SECONDS = 0.2, 0.7, 1.0
+"""Where the tone begins and ends, and how long the recording is."""
+
+Sound = NDArray[np.float32]
+
+
+def question(rate: int, seconds: float = SECONDS, level: float = 0.5) -> Sound:
+    """Silence, half a second of tone, silence."""
+    time = np.arange(round(seconds * rate)) / rate
+    wave = level * np.sin(2 * np.pi * HERTZ * time)
+    return np.where((time >= ONSET_S) & (time < END_S), wave, 0.0).astype(np.float32)
+
+
+@dataclass(frozen=True)
+class Good:
+    """A file that is read: its name, what writes it, and what is to be found in it."""
+
+    name: str
+    write: Callable[[Path], object]
+    rate: int = 16_000
+    channels: int = 1
+    seconds: float = SECONDS
+    caveats: tuple[str, ...] | None = ()
+    """None: any."""
+    prepared: tuple[str, ...] = ()
+    """Caveats that come with its preparation for the pipeline."""
+    slack_s: float = 0.01
+    """By how much its length may differ: lossy formats add what fills their last frame."""
+
+
+@dataclass(frozen=True)
+class Bad:
+    """A file that is refused: its name, what makes it, and words of the reason."""
+
+    name: str
+    write: Callable[[Path], object]
+    reason: str
+    root_too: bool = field(default=True)
+    """Is the reason one for the superuser as well?"""
+
+
+def _sf(
+    path: Path,
+    *,
+    rate: int = 16_000,
+    channels: int = 1,
+    format: str = "WAV",
+    subtype: str = "PCM_16",
+    endian: str | None = None,
+    change: Callable[[Sound], Sound] = lambda sound: sound,
+) -> None:
+    """By libsndfile, the same sound in all channels; `change` takes and gives (frames, channels)."""
+    sound = change(np.stack([question(rate)] * channels, axis=1))
+    soundfile.write(path, sound, rate, format=format, subtype=subtype, endian=endian)
+
+
+def _by(name: str, rate: int = 16_000, channels: int = 1, **more: Any) -> Good:
+    """A file that libsndfile writes; what is no argument of `_sf` describes it."""
+    told = {key: more.pop(key) for key in ("seconds", "caveats", "prepared", "slack_s") if key in more}
+    return Good(name, partial(_sf, rate=rate, channels=channels, **more), rate, channels, **told)
+
+
+def _raw(name: str, content: bytes, **more: Any) -> Good:
+    """A file of these bytes."""
+    return Good(name, lambda path: path.write_bytes(content), **more)
+
+
+def _av(
+    path: Path, *, container: str, codec: str, rate: int = 48_000, picture: bool = False, **options: str
+) -> None:
+    """By FFmpeg; with a `picture`, a video stream comes first."""
+    import av
+
+    with av.open(str(path), "w", format=container, options=options) as file:
+        stream = file.add_stream(codec, rate=rate, layout="mono")
+        assert isinstance(stream, av.AudioStream)
+        stream.bit_rate = 96_000
+        if picture:
+            video = file.add_stream("mpeg4", rate=5)
+            video.width = video.height = 32
+            for number in range(5):
+                image = av.VideoFrame.from_ndarray(np.full((32, 32, 3), number, np.uint8), format="rgb24")
+                file.mux(video.encode(image))
+            file.mux(video.encode(None))
+        kind = stream.codec_context.format.name
+        sound = question(rate)
+        data = sound if kind in ("flt", "fltp") else (sound * 32767).astype(np.int16)
+        frame = av.AudioFrame.from_ndarray(data[np.newaxis], format=kind, layout="mono")
+        frame.sample_rate, frame.pts = rate, 0
+        file.mux(stream.encode(frame))
+        file.mux(stream.encode(None))
+
+
+def _mp3_with_tags(path: Path) -> None:
+    """An ID3v2 tag with a cover of 40 kB in front, an ID3v1 tag behind."""
+    _sf(path, rate=44_100, format="MP3", subtype="MPEG_LAYER_III")
+    cover = b"\0image/jpeg\0\x03\0\xff\xd8\xff" + bytes(40_000)
+    body = b"APIC" + struct.pack(">IH", len(cover), 0) + cover
+    size = bytes(len(body) >> shift & 0x7F for shift in (21, 14, 7, 0))
+    path.write_bytes(b"ID3\x03\0\0" + size + body + path.read_bytes() + b"TAG" + bytes(125))
+
+
+def _half(path: Path, **more: Any) -> None:
+    """The first three quarters of a file: its header promises more."""
+    _sf(path, **more)
+    whole = path.read_bytes()
+    path.write_bytes(whole[: len(whole) * 3 // 4 + 1])
+
+
+def _ten_minutes(path: Path) -> None:
+    """Ten minutes of silence with the tone at their beginning."""
+    sound = np.zeros(600 * 8_000, np.float32)
+    sound[:8_000] = question(8_000)
+    soundfile.write(path, sound, 8_000, format="FLAC")
+
+
+def _linked(path: Path) -> None:
+    """A link to a recording."""
+    _sf(path.with_suffix(".hidden"))
+    path.symlink_to(path.with_suffix(".hidden"))
+
+
+def _linked_pipe(path: Path) -> None:
+    """A link to a pipe."""
+    os.mkfifo(path.with_suffix(".p"))
+    path.symlink_to(path.with_suffix(".p"))
+
+
+def _unreadable(path: Path) -> None:
+    """A recording that nobody may read."""
+    _sf(path)
+    path.chmod(0)
+
+
+def _opposed(sound: Sound) -> Sound:
+    """Every other channel the negative of its neighbour."""
+    return sound * np.where(np.arange(sound.shape[1]) % 2, np.float32(-1), np.float32(1))
+
+
+def _only(channel: int, sound: Sound) -> Sound:
+    """Sound in one channel, silence in all others."""
+    alone = np.zeros_like(sound)
+    alone[:, channel] = sound[:, channel]
+    return alone
+
+
+_DATA = pcm(question(16_000))
+_CODINGS = ("PCM_U8", "PCM_16", "PCM_24", "PCM_32", "FLOAT", "DOUBLE", "ULAW", "ALAW")
+_RATES = (8_000, 11_025, 12_000, 22_050, 24_000, 32_000, 44_100, 48_000, 88_200, 96_000, 176_400, 192_000)
+_BLOCKS: dict[str, Any] = {"slack_s": 0.07, "caveats": None}
+"""Of codings in blocks, whose last one is filled up."""
+_LOSSY: dict[str, Any] = {"slack_s": 0.1, "caveats": None}
+
+GOOD: tuple[Good, ...] = (
+    *(_by(f"{coding.lower()}.wav", subtype=coding) for coding in _CODINGS),
+    *(_by(f"{coding.lower()}.wav", 8_000, subtype=coding, **_BLOCKS) for coding in ("IMA_ADPCM", "MS_ADPCM")),
+    *(_by(f"{coding.lower()}.wav", 8_000, subtype=coding, **_BLOCKS) for coding in ("GSM610", "G721_32")),
+    *(
+        _by(f"extensible {coding.lower()}.wav", 48_000, 2, format="WAVEX", subtype=coding)
+        for coding in _CODINGS
+    ),
+    *(_by(f"{rate} hz.wav", rate, subtype="PCM_16") for rate in _RATES),
+    *(_by(f"{channels} channels.wav", 48_000, channels) for channels in (2, 3, 4, 5, 6)),
+    *(_by(f"{channels} channels.flac", 44_100, channels, format="FLAC") for channels in (2, 3, 6)),
+    _by("rf64.wav", format="RF64"),
+    _by("rf64 6 channels.wav", 48_000, 6, format="RF64", subtype="PCM_24"),
+    _by("big-endian.wav", endian="BIG"),
+    _by("w64.wav", format="W64"),
+    _by("aiff s8.aiff", format="AIFF", subtype="PCM_S8"),
+    _by("aiff s24.aif", 96_000, 2, format="AIFF", subtype="PCM_24"),
+    _by("aifc little-endian.aiff", format="AIFF", endian="LITTLE"),
+    _by("aifc float.aiff", 48_000, format="AIFF", subtype="FLOAT"),
+    _by("aifc mu-law.aiff", 8_000, format="AIFF", subtype="ULAW"),
+    _by("flac 24.flac", 96_000, format="FLAC", subtype="PCM_24"),
+    _by("au mu-law.au", 8_000, format="AU", subtype="ULAW"),
+    _by("alac.wav", 44_100, format="CAF", subtype="ALAC_16"),
+    _by("vorbis.ogg", 44_100, 2, format="OGG", subtype="VORBIS", **_LOSSY),
+    _by("opus.opus", 48_000, format="OGG", subtype="OPUS", **_LOSSY),
+    _by("opus narrow.ogg", 8_000, format="OGG", subtype="OPUS", **_LOSSY),
+    _by("plain.mp3", 22_050, format="MP3", subtype="MPEG_LAYER_III", **_LOSSY),
+    Good("tags.mp3", _mp3_with_tags, 44_100, **_LOSSY),
+    Good("aac.m4a", partial(_av, container="mp4", codec="aac", rate=44_100), 44_100, **_LOSSY),
+    Good("faststart.m4a", partial(_av, container="mp4", codec="aac", movflags="faststart"), 48_000, **_LOSSY),
+    Good("picture.mp4", partial(_av, container="mp4", codec="aac", picture=True), 48_000, **_LOSSY),
+    Good("streamed.aac", partial(_av, container="adts", codec="aac"), 48_000, **_LOSSY),
+    Good("webm.webm", partial(_av, container="webm", codec="libopus"), 48_000, **_LOSSY),
+    Good("no duration.webm", partial(_av, container="webm", codec="libopus", live="1"), 48_000, **_LOSSY),
+    Good("wma.wma", partial(_av, container="asf", codec="wmav2", rate=44_100), 44_100, **_LOSSY),
+    _by("an mp3 named.wav", 44_100, format="MP3", subtype="MPEG_LAYER_III", **_LOSSY),
+    _by("a flac named.mp3", format="FLAC"),
+    Good("a webm named.wav", partial(_av, container="webm", codec="libopus"), 48_000, **_LOSSY),
+    _by("an ogg named.flac", 44_100, format="OGG", subtype="VORBIS", **_LOSSY),
+    _raw(
+        "unknown length.wav",
+        riff(fmt(), chunk(b"data", _DATA, 0xFFFF_FFFF), size=0xFFFF_FFFF),
+        caveats=("wav_length",),
+    ),
+    _raw("length 0.wav", riff(fmt(), chunk(b"data", _DATA, 0), size=0), caveats=("wav_length",)),
+    _raw("twice the length.wav", riff(fmt(), chunk(b"data", _DATA, 2 * len(_DATA))), caveats=("wav_length",)),
+    _raw("half the length.wav", riff(fmt(), chunk(b"data", _DATA, len(_DATA) // 2)), caveats=("wav_length",)),
+    _raw("chunks before.wav", riff(fmt(), chunk(b"LIST", b"INFOISFT\4\0\0\0voic"), chunk(b"data", _DATA))),
+    _raw("half a sample more.wav", riff(fmt(), chunk(b"data", _DATA)) + b"\x11", caveats=None),
+    _raw(
+        "piped.au",
+        b".snd" + struct.pack(">IIIII", 24, 0xFFFF_FFFF, 3, 16_000, 1) + pcm(question(16_000), ">"),
+    ),
+    Good("truncated.wav", _half, seconds=0.75, caveats=("wav_length",)),
+    Good("truncated.flac", partial(_half, format="FLAC"), caveats=("cut_short",), slack_s=0.5),
+    Good("truncated.mp3", partial(_half, format="MP3", subtype="MPEG_LAYER_III"), caveats=None, slack_s=0.5),
+    _by("anti-phase.wav", 16_000, 2, change=_opposed, caveats=("antiphase",)),
+    _by("anti-phase 4 channels.flac", 48_000, 4, format="FLAC", change=_opposed, caveats=("antiphase",)),
+    _by("right only.wav", 44_100, 2, change=partial(_only, 1), caveats=("one_channel",)),
+    _by("centre only.wav", 48_000, 6, change=partial(_only, 2), caveats=("one_channel",)),
+    _by("dc offset.wav", change=lambda sound: sound + np.float32(0.2), prepared=("dc_offset",)),
+    _by(
+        "dc offset below.flac",
+        8_000,
+        2,
+        format="FLAC",
+        change=lambda sound: sound - np.float32(0.1),
+        prepared=("dc_offset",),
+    ),
+    _by("clipped.wav", change=lambda sound: np.clip(sound * 8, -1, 1), caveats=("clipped",)),
+    _by(
+        "beyond full scale.wav", subtype="FLOAT", change=lambda sound: sound * 4, caveats=("over_full_scale",)
+    ),
+    Good("ten minutes.flac", _ten_minutes, 8_000, seconds=600.0),
+    *(
+        _by(name, format="WAV")
+        for name in ("-i", "$(x).wav", "a;b.wav", "☃ é.wav", "new\nline.wav", "\x1b[31mred.wav", "a'\"`.wav")
+    ),
+    Good("linked.wav", _linked),
+)
+
+
+def _video_only(path: Path) -> None:
+    """Pictures without a sound track."""
+    import av
+
+    with av.open(str(path), "w", format="mp4") as file:
+        video = file.add_stream("mpeg4", rate=5)
+        video.width = video.height = 32
+        file.mux(video.encode(av.VideoFrame.from_ndarray(np.zeros((32, 32, 3), np.uint8), format="rgb24")))
+        file.mux(video.encode(None))
+
+
+def _text(name: str, content: bytes, reason: str) -> Bad:
+    """A file of these bytes."""
+    return Bad(name, lambda path: path.write_bytes(content), reason)
+
+
+BAD: tuple[Bad, ...] = (
+    _text("empty.wav", b"", "the file is empty"),
+    _text("four bytes.wav", b"RIFF", "not an audio file"),
+    _text("half a header.wav", riff(fmt(), chunk(b"data", _DATA))[:20], "wav"),
+    _text("header only.wav", riff(fmt(), chunk(b"data", b"")), "without a single frame"),
+    _text("no data.wav", riff(fmt()), "wav"),
+    _text("1 hz.wav", riff(fmt(rate=1), chunk(b"data", _DATA)), "1 Hz"),
+    _text("2 ghz.wav", riff(fmt(rate=2_000_000_000), chunk(b"data", _DATA)), "2000000000 Hz"),
+    _text("no channels.wav", riff(fmt(channels=0), chunk(b"data", _DATA)), "wav"),
+    _text("letter.wav", b"What is the capital of France?\n" * 40, "not an audio file"),
+    _text("error page.mp3", b"<!DOCTYPE html><title>404 Not Found</title>", "not an audio file"),
+    _text("photo.wav", b"\xff\xd8\xff\xe0\0\x10JFIF" + bytes(500), "not an audio file"),
+    _text("archive.flac", b"PK\x03\x04" + bytes(500), "not an audio file"),
+    _text("zeros.wav", bytes(5_000), "not an audio file"),
+    _text("cut tag.mp3", b"ID3\x04\0\0\0\0\0\x10" + bytes(16), "mp3"),
+    _text("junk.ogg", b"OggS" + bytes(range(256)), "ogg"),
+    _text("junk.flac", b"fLaC" + bytes(200), "flac"),
+    _text("junk.m4a", b"\0\0\0\x18ftypM4A " + bytes(100), "mov"),
+    _text("junk.webm", b"\x1a\x45\xdf\xa3" + bytes(50), "matroska"),
+    _text("playlist.wav", b"#EXTM3U\n#EXTINF:1\n/etc/hostname\n", "not an audio file"),
+    _text("pointer.wav", b"version 1\noid sha256:00\nsize 99\n", "not an audio file"),
+    Bad("video only.mp4", _video_only, "without a sound track"),
+    Bad("nan.wav", lambda path: soundfile.write(path, np.full(800, np.nan), 16_000, "FLOAT"), "NaN"),
+    Bad("folder.wav", lambda path: path.mkdir(), "a folder"),
+    Bad("pipe.wav", os.mkfifo, "a named pipe"),
+    Bad("loop.wav", lambda path: path.symlink_to(path.name), "circle"),
+    Bad("nowhere.wav", lambda path: path.symlink_to("gone.wav"), "no such file"),
+    Bad("pipe behind a link.wav", _linked_pipe, "a named pipe"),
+    Bad("gone.wav", lambda path: None, "no such file"),
+    Bad("$(touch x).wav", lambda path: path.write_bytes(b"x"), "not an audio file"),
+    Bad("\x1b[2Jclear.wav", lambda path: path.write_bytes(b""), "empty"),
+    Bad("unreadable.wav", _unreadable, "no permission", root_too=False),
+)
