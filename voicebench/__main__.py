@@ -40,7 +40,9 @@ def main(arguments: list[str] | None = None) -> int:
 
 def script() -> None:
     """The `voicebench` command of an installation."""
-    sys.exit(main())
+    from voicebench.threads import leave
+
+    leave(main())
 
 
 if __name__ == "__main__":

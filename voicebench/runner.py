@@ -108,7 +108,7 @@ async def run(
             "Leave out --sessions and --rate, or --pace.",
         )
     hush_pipecat()
-    make_room(options.load)
+    make_room()
     ensure(plan.model_ids, progress, options.offline)
     folder, turns = _open(plan, options)
     reporter.opened(folder)

@@ -13,6 +13,7 @@ from pathlib import Path
 from tests.pipeline.driven import clip
 from tests.recorded import write_wav
 
+ROOT = Path(__file__).parents[2]
 SCRIPTED = """\
 name: scripted
 modes: [test/scripted]

@@ -36,6 +36,7 @@ CLEAN_ENDINGS = ("answered", "no_reply", "nobody_spoke", "stale")
 """After any other ending the pipeline is built anew, so that nothing of it reaches the next turn."""
 START_TIMEOUT_S = 60.0
 BARRIER_TIMEOUT_S = 3.0
+CLOSE_TIMEOUT_S = 5.0
 
 
 @dataclass
@@ -168,12 +169,16 @@ class Session:
         self._parts = self._runner = None
         if parts is None or runner is None:
             return
+        ending = {runner}
         if not runner.done():
-            cancelling = asyncio.create_task(parts.worker.cancel())
-            await asyncio.wait({runner, cancelling}, timeout=5.0)
-            for task in (cancelling, runner):
+            ending.add(asyncio.create_task(parts.worker.cancel()))
+            await asyncio.wait(ending, timeout=CLOSE_TIMEOUT_S)
+            for task in ending:
                 task.cancel()
-        await asyncio.gather(runner, return_exceptions=True)
+            await asyncio.wait(ending, timeout=BARRIER_TIMEOUT_S)
+        for task in ending:
+            if task.done() and not task.cancelled():
+                task.exception()  # a pipeline that broke was told of when it did
 
     async def turn(
         self,
