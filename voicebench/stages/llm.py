@@ -12,7 +12,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from typing import Any, Protocol
 
 from voicebench.clock import now_ns
-from voicebench.stages.llm_http import CURRENT
+from voicebench.stages.llm_http import CURRENT, skip_byte_order_mark
 from voicebench.stages.llm_keys import redact
 from voicebench.stages.retries import Retry, begin_again, retry_after_s
 from voicebench.turns.stream import AttemptLog, StreamLog, StreamStatus
@@ -188,6 +188,7 @@ class TappedStream:
 
     def _take(self, stream: Any) -> None:
         """Read this stream from now on."""
+        skip_byte_order_mark(stream)
         self._stream = stream
         self._handed_on = None if self._opened is None else self._opened(stream, self._log)
         self._events: AsyncIterator[Any] = stream.__aiter__()
@@ -347,6 +348,12 @@ def request_id_of(answer: Any) -> str | None:
 def field_of(value: Any, name: str) -> Any:
     """A field of an event, whether the SDK parsed it or not; None where it has none."""
     return value.get(name) if isinstance(value, Mapping) else getattr(value, name, None)
+
+
+def word_of(value: Any, name: str) -> str | None:
+    """A field of an event that is a text; None where it is none, or of another kind."""
+    found = field_of(value, name)
+    return found if isinstance(found, str) else None
 
 
 def saw_token(log: StreamLog, at_ns: int) -> None:

@@ -8,7 +8,7 @@ from typing import Any
 from voicebench.plan.config import Conversation
 from voicebench.plan.modes import Mode
 from voicebench.plan.registry import Needs, Plugin
-from voicebench.stages.llm import Asker, Tap, field_of, saw_reasoning, saw_text, saw_token
+from voicebench.stages.llm import Asker, Tap, field_of, saw_reasoning, saw_text, saw_token, word_of
 from voicebench.stages.llm_ask import StreamAsker, without_models
 from voicebench.stages.llm_http import client_options
 from voicebench.stages.llm_keys import NO_KEY, Endpoint, endpoint_needs, key_for
@@ -164,17 +164,17 @@ def read_anthropic(log: StreamLog, event: Any, at_ns: int) -> None:
     elif kind == "message_start":
         message = field_of(event, "message")
         usage = field_of(message, "usage")
-        log.served["model"] = field_of(message, "model")
+        log.served["model"] = word_of(message, "model")
         _read_usage(log, usage, final=False)
         for name in ("speed", "service_tier"):
-            value = field_of(usage, name)
+            value = word_of(usage, name)
             if value is not None:
                 log.served[name] = value
     elif kind == "message_delta":
         _read_usage(log, field_of(event, "usage"), final=True)
-        reason = field_of(field_of(event, "delta"), "stop_reason")
-        if reason is not None:
-            log.finish_reason = reason
+        delta = field_of(event, "delta")
+        if field_of(delta, "stop_reason") is not None:
+            log.finish_reason = word_of(delta, "stop_reason")
             log.terminal = True
     elif kind == "message_stop":
         if log.finish_reason is None:

@@ -1,9 +1,12 @@
 """The HTTP client under a provider's SDK: no retries, no redirects, connections that stay open, each new one
-seen."""
+seen; and the bytes of its streams."""
 
 from __future__ import annotations
 
+import codecs
+import contextlib
 import os
+from collections.abc import AsyncIterator
 from contextvars import ContextVar
 from typing import Any
 
@@ -55,6 +58,34 @@ async def note_connection(request: Any) -> None:
             log.connect_ns = now_ns() - begun
 
     request.extensions["trace"] = trace
+
+
+def skip_byte_order_mark(stream: Any) -> None:
+    """Let an SDK's stream skip a byte-order mark before its first event.
+
+    An event stream may begin with one (WHATWG's HTML standard, 9.2.6), wherever the network cuts it. The SDKs
+    take it for a part of the first line, and lose the first event. What reads no bytes goes on as it is.
+    """
+    response = getattr(stream, "response", None)
+    read = getattr(response, "aiter_bytes", None)
+    if response is None or read is None:
+        return
+
+    async def aiter_bytes(*sizes: int | None) -> AsyncIterator[bytes]:
+        head, begun = b"", False
+        async with contextlib.aclosing(read(*sizes)) as chunks:
+            async for chunk in chunks:
+                if begun:
+                    yield chunk
+                    continue
+                head += chunk
+                if head == codecs.BOM_UTF8 or not codecs.BOM_UTF8.startswith(head):
+                    begun = True
+                    yield head.removeprefix(codecs.BOM_UTF8)
+        if not begun and head:
+            yield head
+
+    response.aiter_bytes = aiter_bytes
 
 
 def _own_headers_only(settings: Endpoint) -> Any:

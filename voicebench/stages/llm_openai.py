@@ -9,7 +9,7 @@ from typing import Any
 from voicebench.plan.config import Conversation
 from voicebench.plan.modes import Mode
 from voicebench.plan.registry import Needs, Plugin
-from voicebench.stages.llm import Asker, Tap, field_of, saw_reasoning, saw_text, saw_token
+from voicebench.stages.llm import Asker, Tap, field_of, saw_reasoning, saw_text, saw_token, word_of
 from voicebench.stages.llm_ask import StreamAsker
 from voicebench.stages.llm_http import client_options
 from voicebench.stages.llm_keys import NO_KEY, Endpoint, endpoint_needs, key_for
@@ -169,14 +169,13 @@ def read_chat(log: StreamLog, chunk: Any, at_ns: int) -> None:
     usage = field_of(chunk, "usage")
     if usage is not None:
         log.usage = _usage(usage)
-    said = {name: field_of(chunk, name) for name in ("service_tier", "model")}
+    said = {name: word_of(chunk, name) for name in ("service_tier", "model")}
     log.served.update((name, value) for name, value in said.items() if value)
     _read_server_times(log, chunk)
     for choice in field_of(chunk, "choices") or ():
         _read_delta(log, field_of(choice, "delta"), at_ns)
-        finish = field_of(choice, "finish_reason")
-        if finish:
-            log.finish_reason = finish
+        if field_of(choice, "finish_reason"):
+            log.finish_reason = word_of(choice, "finish_reason")
             log.terminal = True
 
 

@@ -9,7 +9,16 @@ from typing import Any
 from voicebench.plan.config import Conversation
 from voicebench.plan.modes import Mode
 from voicebench.plan.registry import Needs, Plugin
-from voicebench.stages.llm import Asker, Tap, field_of, saw_reasoning, saw_text, saw_token, typed_problem
+from voicebench.stages.llm import (
+    Asker,
+    Tap,
+    field_of,
+    saw_reasoning,
+    saw_text,
+    saw_token,
+    typed_problem,
+    word_of,
+)
 from voicebench.stages.llm_ask import StreamAsker
 from voicebench.stages.llm_keys import Endpoint, endpoint_needs, key_for
 from voicebench.stages.llm_light import opening, responses_text
@@ -174,7 +183,7 @@ def _read_end(log: StreamLog, kind: str, response: Any, at_ns: int) -> None:
     if usage is not None:
         log.usage = _usage(usage)
     for name in ("model", "service_tier"):
-        value = field_of(response, name)
+        value = word_of(response, name)
         if value:
             log.served[name] = value
     if kind == "response.failed":
@@ -182,8 +191,8 @@ def _read_end(log: StreamLog, kind: str, response: Any, at_ns: int) -> None:
         told = {name: field_of(error, name) for name in ("code", "message")}
         log.end(at_ns, *typed_problem(told))
         return
-    reason = field_of(field_of(response, "incomplete_details"), "reason")
-    log.finish_reason = reason or field_of(response, "status") or kind.rpartition(".")[2]
+    reason = word_of(field_of(response, "incomplete_details"), "reason")
+    log.finish_reason = reason or word_of(response, "status") or kind.rpartition(".")[2]
     log.terminal = True
 
 

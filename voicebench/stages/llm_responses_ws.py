@@ -16,8 +16,8 @@ from voicebench.clock import now_ns
 from voicebench.plan.config import Conversation
 from voicebench.plan.modes import Mode
 from voicebench.plan.registry import Plugin
-from voicebench.stages.llm import Asker, Tap, field_of, is_broken_connection
-from voicebench.stages.llm_keys import Endpoint, key_for
+from voicebench.stages.llm import Asker, Tap, field_of, is_broken_connection, word_of
+from voicebench.stages.llm_keys import Endpoint, key_for, redact
 from voicebench.stages.llm_openai import endpoint_client
 from voicebench.stages.llm_responses import (
     ResponsesSettings,
@@ -185,7 +185,8 @@ def _take(tap: Tap, log: StreamLog, event: Any) -> None:
     """Read an event; the terminal one ends the log, as the socket stays open behind it."""
     tap.read(log, read_responses, event)
     if log.request_id is None:
-        log.request_id = field_of(field_of(event, "response"), "id")
+        told = word_of(field_of(event, "response"), "id")
+        log.request_id = redact(told)[:200] if told else None
     if log.terminal and log.running:
         tap.ended(log)
 
