@@ -24,6 +24,8 @@ from typing import IO
 from voicebench.errors import RunProblem
 
 READY = "ready "
+_CAREFULLY = getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0)
+"""A log is never written through a planted link, nor a pipe in its place waited for."""
 LOOK_S = 0.05
 """So often it is looked whether a child that is still starting was given up."""
 
@@ -114,7 +116,7 @@ def start(
     """
     error_sink: IO[bytes] | int = subprocess.DEVNULL
     if log is not None:
-        error_sink = os.fdopen(os.open(log, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600), "ab")
+        error_sink = os.fdopen(os.open(log, os.O_WRONLY | os.O_CREAT | os.O_APPEND | _CAREFULLY, 0o600), "ab")
     try:
         process = subprocess.Popen(  # noqa: S603 - our own interpreter and modules, no shell
             [sys.executable, "-P", *arguments],  # -P: no module is taken from the working folder

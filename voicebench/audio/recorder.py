@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from voicebench.audio.pcm import resample
 from voicebench.audio.played import Played
 from voicebench.clock import NS_PER_S
+from voicebench.turns.durable import CAREFULLY, FILE_MODE
 
 RATE = 48_000
 TAIL_S = 0.2
@@ -57,7 +58,9 @@ def write(recording: Recording, path: Path) -> None:
     import soundfile
 
     temporary = path.with_name(f".{path.name}.part")
-    with os.fdopen(os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "wb") as file:
+    with os.fdopen(
+        os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | CAREFULLY, FILE_MODE), "wb"
+    ) as file:
         soundfile.write(
             file,
             np.clip(recording.samples, -1.0, 1.0),

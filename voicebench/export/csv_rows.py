@@ -90,4 +90,4 @@ def export(report: Report, records: Sequence[TurnRecord]) -> bytes:
     writer = csv.DictWriter(text, columns, restval="", extrasaction="ignore", lineterminator="\n")
     writer.writeheader()
     writer.writerows(map(row_of, records))
-    return text.getvalue().encode()
+    return whole_text(text.getvalue()).encode()

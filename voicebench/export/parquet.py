@@ -74,12 +74,15 @@ def export(report: Report, records: Sequence[TurnRecord]) -> bytes:
         raise MissingExtra("pyarrow", "parquet", "The format parquet") from error
     columns = columns_of(records)
     schema = arrow.schema(
-        [(column, getattr(arrow, type_of(column))()) for column in columns],
-        metadata={"voicebench.run": report.run.id, "voicebench.started_at": report.run.started_at},
+        [(whole_text(column), getattr(arrow, type_of(column))()) for column in columns],
+        metadata={
+            "voicebench.run": whole_text(report.run.id),
+            "voicebench.started_at": whole_text(report.run.started_at),
+        },
     )
     arrays = [
-        arrow.array([value_of(record, column) for record in records], type=schema.field(column).type)
-        for column in columns
+        arrow.array([value_of(record, column) for record in records], type=field.type)
+        for column, field in zip(columns, schema, strict=True)
     ]
     sink = arrow.BufferOutputStream()
     parquet.write_table(arrow.Table.from_arrays(arrays, schema=schema), sink)

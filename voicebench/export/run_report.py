@@ -4,18 +4,19 @@ from __future__ import annotations
 
 import gc
 import os
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
 from voicebench.analysis.ledger import latest_records
 from voicebench.analysis.report import Report, build_report
-from voicebench.errors import BadRequest
+from voicebench.errors import BadRequest, RunProblem
 from voicebench.export.registry import exporter
 from voicebench.turns.durable import FOLDER_MODE, cannot_write, write_atomically
 from voicebench.turns.journal import without_collection
 from voicebench.turns.records import TurnRecord
-from voicebench.turns.run_folder import RunFolder
+from voicebench.turns.run_folder import JOURNAL_FILE, RunFolder
 
 MANY = 10_000
 """From so many turns on, looking for cycles of objects among them is noticed."""
@@ -35,12 +36,24 @@ def report_of(folder: RunFolder) -> RunReport:
 
     Raises RunProblem where a file of the run cannot be read.
     """
-    with without_collection():
+    with without_collection(), _in_bounds(folder.path):
         reading = folder.turns()
         if len(reading.records) > MANY:
             gc.freeze()  # they stay until the report is told: later searches pass them over
         report = build_report(folder.info(), reading.records, warmup=folder.warmup().records, reading=reading)
         return RunReport(folder.path, report, tuple(latest_records(reading.records)[0]))
+
+
+@contextmanager
+def _in_bounds(folder: Path) -> Iterator[None]:
+    """Figures that no run has, such as a price of 1e308, end in words: sums and axes do not hold them."""
+    try:
+        yield
+    except ArithmeticError as error:
+        raise RunProblem(
+            f"The run {folder} cannot be told: a figure in it is beyond all measure ({error}).",
+            f"Put back its {JOURNAL_FILE} as it was written.",
+        ) from error
 
 
 def _html(run: RunReport, place: Path, embed_audio: bool) -> bytes:
@@ -81,7 +94,7 @@ def write_report(
     written = []
     for name, function, suffix in made:
         target = out if single and out is not None else place / f"report.{suffix}"
-        with without_collection():
+        with without_collection(), _in_bounds(run.folder):
             content = _html(run, place, embed_audio) if name == "html" else function(run.report, run.records)
         write_atomically(target, content)
         written.append(target)

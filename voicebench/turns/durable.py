@@ -5,10 +5,12 @@ Folders are made 0700 and files 0600: a run holds what people said.
 
 from __future__ import annotations
 
+import errno
 import json
 import os
+import stat
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import Any, BinaryIO, NoReturn
 
 from pydantic import BaseModel
 from pydantic_core import PydanticSerializationError, to_json
@@ -17,8 +19,9 @@ from voicebench.errors import RunProblem
 
 FILE_MODE = 0o600
 FOLDER_MODE = 0o700
-CAREFULLY = getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_BINARY", 0)
-"""Flags of every opening: a link planted in a run folder is never written through; bytes stay as they are."""
+CAREFULLY = getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_BINARY", 0) | getattr(os, "O_NONBLOCK", 0)
+"""Flags of every opening for writing: a link planted in a run folder is never written through, a pipe there
+never waited for; bytes stay as they are."""
 
 
 def whole_text(text: str) -> str:
@@ -64,7 +67,18 @@ def _refuse_constant(name: str) -> NoReturn:
 def parse_strict_json(data: bytes | str) -> Any:
     """The value of a strict JSON text. ValueError for anything else: NaN, Infinity, text not in UTF-8."""
     text = data.decode("utf-8-sig") if isinstance(data, bytes) else data
-    return json.loads(text, parse_constant=_refuse_constant)
+    try:
+        return json.loads(text, parse_constant=_refuse_constant)
+    except RecursionError:
+        raise ValueError("values are nested without end") from None
+
+
+def open_to_read(path: Path) -> BinaryIO:
+    """Open a file of a run for reading. OSError where it is anything but a regular file: a pipe may never be
+    written to, and a device has no end."""
+    if not stat.S_ISREG(os.stat(path).st_mode):
+        raise OSError(errno.EINVAL, "this is no regular file", str(path))
+    return path.open("rb")
 
 
 def write_all(descriptor: int, data: bytes) -> None:

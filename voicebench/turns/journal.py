@@ -27,6 +27,7 @@ from voicebench.turns.durable import (
     FILE_MODE,
     cannot_write,
     make_private,
+    open_to_read,
     parse_strict_json,
     strict_json,
     sync_folder,
@@ -193,7 +194,7 @@ def read_journal(path: Path) -> JournalReading:
     the file cannot be read.
     """
     try:
-        with without_collection(), path.open("rb") as lines:
+        with without_collection(), open_to_read(path) as lines:
             return read_lines(lines)
     except OSError as error:
         raise RunProblem(

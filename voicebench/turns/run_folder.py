@@ -17,15 +17,16 @@ from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError, field_validator
 
 from voicebench.clock import utc_now
 from voicebench.errors import BadRequest, RunProblem
 from voicebench.turns.durable import (
     FOLDER_MODE,
     cannot_write,
+    open_to_read,
     parse_strict_json,
     plain_values,
     strict_json,
@@ -47,6 +48,21 @@ class _Kept(BaseModel):
     """A value of `run.json`: immutable; what a newer version added is carried along."""
 
     model_config = ConfigDict(frozen=True, extra="allow")
+
+
+_Span = Annotated[float, Field(ge=0, le=1e9, strict=True)]
+"""Milliseconds of a budget or a slot."""
+_Rate = Annotated[float, Field(ge=0, le=1e9, strict=True)]
+
+_FROM_CONFIG: dict[str, TypeAdapter[Any]] = {
+    "budget_ms": TypeAdapter(_Span),
+    "slots_ms": TypeAdapter(tuple[_Span, ...]),
+}
+_LOAD: dict[str, TypeAdapter[Any]] = {
+    "sessions": TypeAdapter(Annotated[int, Field(ge=1, le=10**6, strict=True)]),
+    "rate_per_s": TypeAdapter(_Rate | None),
+    "achieved_per_s": TypeAdapter(_Rate | None),
+}
 
 
 class PlannedEntry(_Kept):
@@ -96,9 +112,9 @@ class RunInfo(_Kept):
     """Model files by name, with size and SHA-256."""
     modes: dict[str, ModeFacts] = Field(default_factory=dict)
     """Mode id to what is known of it."""
-    budget_ms: float | None = None
+    budget_ms: _Span | None = None
     """What V2V is held against; None: the config's, or 800."""
-    slots_ms: tuple[float, ...] | None = None
+    slots_ms: tuple[_Span, ...] | None = None
     """The nominal LLM slots; None: the config's, or 400 and 500."""
     noise_floor_ms: float | None = None
     """What the harness itself adds to V2V: p99 of its calibration's turns, below 100 the maximum; None until
@@ -115,6 +131,22 @@ class RunInfo(_Kept):
     planned: tuple[PlannedEntry, ...] = ()
 
     model_config = ConfigDict(frozen=True, extra="allow", populate_by_name=True)
+
+    @field_validator("config")
+    @classmethod
+    def _figures_of_config(cls, config: dict[str, Any]) -> dict[str, Any]:
+        """The figures that a report takes from the config are such as RunInfo's own fields of these names."""
+        for name, kind in _FROM_CONFIG.items():
+            if config.get(name) is not None:
+                kind.validate_python(config[name])
+        return config
+
+    @field_validator("load")
+    @classmethod
+    def _figures_of_load(cls, load: dict[str, Any] | None) -> dict[str, Any] | None:
+        for name in _LOAD.keys() & (load or {}).keys():
+            _LOAD[name].validate_python((load or {})[name])
+        return load
 
     def to_dict(self) -> dict[str, Any]:
         """The plain values of `run.json`."""
@@ -244,12 +276,17 @@ class RunFolder:
         return self._read(WARMUP_FILE)
 
     def audio_folder(self) -> Path:
-        """The folder of the kept recordings, made on first use. Raises RunProblem where it cannot be made."""
+        """The folder of the kept recordings, made on first use.
+
+        Raises RunProblem where it cannot be made, or is a link to somewhere else.
+        """
         folder = self.path / AUDIO_FOLDER
         try:
             folder.mkdir(mode=FOLDER_MODE, exist_ok=True)
         except OSError as error:
             raise cannot_write(folder, error) from error
+        if folder.is_symlink():
+            raise RunProblem(f"{folder} is a link: recordings stay in the run's own folder.", "Remove it.")
         return folder
 
     def write(self, name: str, data: bytes) -> Path:
@@ -275,7 +312,8 @@ def read_info(path: Path) -> RunInfo:
     """
     remedy = f"Put back the {RUN_FILE} as it was written; the turns in {JOURNAL_FILE} are not harmed."
     try:
-        return RunInfo.model_validate(parse_strict_json(path.read_bytes()))
+        with open_to_read(path) as file:
+            return RunInfo.model_validate(parse_strict_json(file.read()))
     except OSError as error:
         raise RunProblem(f"Cannot read {path}: {error.strerror or error}.", remedy) from error
     except ValidationError as error:

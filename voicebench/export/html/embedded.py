@@ -7,6 +7,10 @@ from pathlib import Path
 from urllib.parse import quote
 
 from voicebench.export.html.waterfalls import Addressed
+from voicebench.turns.durable import open_to_read
+
+MOST_BYTES = 64 << 20
+"""No recording of a turn is larger."""
 
 _TYPES = {
     "flac": "audio/flac",
@@ -20,8 +24,8 @@ _TYPES = {
 def addresser(way_to_run: str = "", embedded: Path | None = None) -> Addressed:
     """How recordings of a run are addressed: by a link over `way_to_run`, or by their own bytes.
 
-    With `embedded`, the run's folder, a recording below it becomes a `data:` address; one outside it, or
-    unreadable, stays a link.
+    With `embedded`, the run's folder, a recording below it becomes a `data:` address; one outside it,
+    unreadable or too large stays a link.
     """
     root = None if embedded is None else embedded.resolve()
 
@@ -38,7 +42,10 @@ def _data(root: Path, path: str) -> str | None:
     if kind is None or not target.is_relative_to(root):
         return None
     try:
-        content = target.read_bytes()
+        with open_to_read(target) as file:
+            content = file.read(MOST_BYTES + 1)
     except OSError:
+        return None
+    if len(content) > MOST_BYTES:
         return None
     return f"data:{kind};base64,{base64.b64encode(content).decode()}"
