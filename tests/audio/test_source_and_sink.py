@@ -165,6 +165,18 @@ async def test_a_stall_delays_no_later_frame() -> None:
     assert first_after < stalled_until + 5 * FRAME_NS
 
 
+async def test_a_stall_in_the_silence_after_a_clip_is_told() -> None:
+    """Silence that comes late is told with its instant, and is none of the clip's delay."""
+    async with running() as bench:
+        playback = bench.source.play(ramp(FRAME_SAMPLES), lead_in_ms=0)
+        await bench.ear.until(2)
+        time.sleep(0.1)  # noqa: ASYNC251 - the loop is meant to stand still
+        await bench.ear.until(4)
+    assert playback.worst_late_until(playback.start_ns) == playback.worst_late_ns
+    assert playback.worst_late_until(None) == playback.late_silence[-1][1] >= 60 * NS_PER_MS
+    assert playback.worst_late_until(now_ns()) == playback.worst_late_until(None)
+
+
 async def test_a_source_is_silent_between_clips() -> None:
     """After `quiet` no frame comes, and the next clip starts afresh."""
     async with running() as bench:

@@ -315,6 +315,17 @@ def test_flags_say_what_is_worth_knowing() -> None:
     assert not made.measured
 
 
+@pytest.mark.parametrize(
+    ("due_ms", "late_ms", "flagged"), [(100, 80, True), (100, 20, False), (400, 80, False)]
+)
+def test_late_silence_counts_until_the_end_of_the_turn(due_ms: float, late_ms: float, flagged: bool) -> None:
+    """Silence that comes late while the end of the turn is looked for is flagged as late speech is; what
+    comes after the end is committed moves nothing."""
+    heard = turn(heard_person(turn_end=320) + spoken())
+    heard.playback.late_silence.append((at(due_ms), round(late_ms * NS_PER_MS)))
+    assert (Flag.LATE_CHUNK in record(facts(), heard).flags) is flagged
+
+
 def test_caveats_of_stream_and_clip_are_kept_once() -> None:
     """What the clip, the stream and the stages have to say comes together, each code once."""
     log = stream(tool_calls=1)

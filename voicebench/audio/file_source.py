@@ -6,7 +6,7 @@ Or, to save a batch's time, with all but the last part of a clip sped up: `play_
 from __future__ import annotations
 
 import asyncio
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Protocol
 
 import numpy as np
@@ -58,13 +58,23 @@ class Playback:
     start_ns: int
     samples: int
     worst_late_ns: int = 0
-    """The longest delay of a frame beyond its instant, where it was spoken in real time."""
+    """The longest delay of a frame of the clip beyond its instant, where it was spoken in real time."""
+    late_silence: list[tuple[int, int]] = field(default_factory=list)
+    """Of the silence after the clip each frame that was later than all before it: its instant, its delay."""
     saved_ns: int = 0
     """How much less time the clip took than its length."""
 
     def instant(self, seconds: float) -> int:
         """The instant of a position in the clip, in ns."""
         return self.start_ns + round(seconds * NS_PER_S)
+
+    def worst_late_until(self, instant_ns: int | None) -> int:
+        """The longest delay of a frame of the clip, or of the silence after it up to this instant, in ns.
+
+        The end of the speech is found over that silence. None: all of it counts.
+        """
+        silence = (late for due, late in self.late_silence if instant_ns is None or due <= instant_ns)
+        return max(self.worst_late_ns, *silence, 0)
 
     @property
     def end_ns(self) -> int:
@@ -172,10 +182,13 @@ class FileSource(BaseInputTransport):
         while True:
             due = _due(begin, index)
             await _until(due)
+            late = now_ns() - due
             if index < len(frames):
-                playback.worst_late_ns = max(playback.worst_late_ns, now_ns() - due)
+                playback.worst_late_ns = max(playback.worst_late_ns, late)
                 await self._hand_on(frames[index])
             else:
+                if not playback.late_silence or late > playback.late_silence[-1][1]:
+                    playback.late_silence.append((due, late))
                 await self._hand_on(silence)
             index += 1
 

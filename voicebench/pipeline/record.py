@@ -229,7 +229,9 @@ def _flags(
         found.append(Flag.CLIENT_LIMITED)
     if answer.cutoffs or _asked_too_early(heard, answer):
         found.append(Flag.CUTOFF)
-    if heard.playback.worst_late_ns > LATE_CHUNK_NS:
+    # Silence that is late once the turn's end is committed moves nothing.
+    until = None if answer.attempt is None else answer.attempt.turn_end_ns
+    if heard.playback.worst_late_until(until) > LATE_CHUNK_NS:
         found.append(Flag.LATE_CHUNK)
     if stream is not None:
         found.extend(stream_flags(mode, stream, estimated))
