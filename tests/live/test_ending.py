@@ -19,7 +19,8 @@ from tests.processes import children_of, gone_within
 
 
 def test_a_lost_device_fails_the_turn_and_ends_the_run(card: VirtualCard, tmp_path: Path) -> None:
-    """A card that goes in the middle of a reply is noticed within about a second; the journal stays whole."""
+    """A card that goes in the middle of a reply is noticed within about a second; the journal stays whole,
+    and the run says which devices it used."""
     with Talk(card, tmp_path, "--config", scripted(tmp_path, LONG), "--turns", "3") as talk:
         talk.turns(1, PARIS)
         card.kill()
@@ -30,6 +31,8 @@ def test_a_lost_device_fails_the_turn_and_ends_the_run(card: VirtualCard, tmp_pa
         (one,) = talk.records()
         assert one["outcome"] == "failed"
         assert MICROPHONE in one["reason"] or SPEAKER in one["reason"]
+        used = json.loads((talk.run / "run.json").read_text("utf-8"))["devices"]
+        assert (used["input"]["name"], used["output"]["name"]) == (MICROPHONE, SPEAKER)
         report = talk.report()
         assert report["run"]["complete"] is False
         assert report["modes"][0]["turns"]["failed"] == 1
