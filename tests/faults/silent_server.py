@@ -35,7 +35,7 @@ class SilentServer:
         self._writers.append(writer)
         head = await reader.readuntil(b"\r\n\r\n")
         if silence != "handshake":
-            writer.write(_accepted(head))
+            writer.write(accepted(head))
         request = await reader.read(1 << 20)
         if request and silence in ("mid-stream", "none"):
             events = events_of("/responses", "x", "success")
@@ -52,7 +52,7 @@ class SilentServer:
             writer.transport.abort()
 
 
-def _accepted(head: bytes) -> bytes:
+def accepted(head: bytes) -> bytes:
     """The answer that opens a WebSocket (RFC 6455, section 4.2.2)."""
     lines = (line.partition(b":") for line in head.split(b"\r\n"))
     [key] = [value.strip() for name, _, value in lines if name.lower() == b"sec-websocket-key"]

@@ -111,6 +111,10 @@ def _tapped(service_class: type[Any], tap: Tap, settings: Endpoint) -> type[Any]
         async def _process_context(self, context: Any) -> None:
             try:
                 await super()._process_context(context)
+            except Exception as error:
+                if self._log is not None:
+                    tap.failed(self._log, error)
+                raise
             finally:
                 log, self._log = self._log, None
                 if log is not None:
