@@ -58,6 +58,8 @@ def test_only_certain_undisturbed_replies_are_in_the_median() -> None:
         "no_reply": 1,
         "few_turns": 2,
     }
+    told_of = next(c.text for c in found.caveats if c.code == "uncertain_turns")
+    assert "(user's end drowned out: 1)" in told_of
 
 
 def test_the_budget_counts_missing_and_early_replies_as_misses() -> None:

@@ -179,7 +179,7 @@ def show(measured: Measured, console: Console) -> None:
     from rich.table import Table
     from rich.text import Text
 
-    from voicebench.cli.measured import state_of
+    from voicebench.cli.measured import reason_text, state_of
 
     call = measured.call
     console.print(Text(f"{measured.file}  ({clock(call.duration_s)}, user on the {measured.user_channel})"))
@@ -207,28 +207,6 @@ def show(measured: Measured, console: Console) -> None:
     console.print(Text(headline(measured), style="bold"), soft_wrap=True)
     for line in (*_events(measured), *(f"• {caveat.text}" for caveat in measured.caveats)):
         console.print(Text(line), soft_wrap=True)
-
-
-_REASONS = {
-    "drowned": "{side}'s {edge} drowned out",
-    "low_snr": "{side} hardly above the noise",
-    "echo_suspect": "{side} may be an echo",
-    "gated_noise": "{side}'s {edge} behind a noise gate",
-    "no_background": "{side} without a pause",
-}
-_TURN_REASONS = {
-    "recording_ends": "the recording ends",
-    "agent_spoke_on": "the agent spoke on throughout",
-    "false_start": "the agent had begun and stopped",
-}
-
-
-def reason_text(reason: str) -> str:
-    """A turn's reason code in words: "user_drowned" as "user's end drowned out"."""
-    side, _, cause = reason.partition("_")
-    if side in ("user", "agent") and cause in _REASONS:
-        return _REASONS[cause].format(side=side, edge="end" if side == "user" else "onset")
-    return _TURN_REASONS.get(reason, reason.replace("_", " "))
 
 
 def _events(measured: Measured) -> list[str]:

@@ -61,6 +61,28 @@ def state_of(turn: Turn) -> str:
     return "cutoff" if turn.voice_to_voice_ms < 0 else "counted"
 
 
+_SIDE_REASONS = {
+    "drowned": "{side}'s {edge} drowned out",
+    "low_snr": "{side} hardly above the noise",
+    "echo_suspect": "{side} may be an echo",
+    "gated_noise": "{side}'s {edge} behind a noise gate",
+    "no_background": "{side} without a pause",
+}
+_TURN_REASONS = {
+    "recording_ends": "the recording ends",
+    "agent_spoke_on": "the agent spoke on throughout",
+    "false_start": "the agent had begun and stopped",
+}
+
+
+def reason_text(reason: str) -> str:
+    """A turn's reason code in words: "user_drowned" as "user's end drowned out"."""
+    side, _, cause = reason.partition("_")
+    if side in ("user", "agent") and cause in _SIDE_REASONS:
+        return _SIDE_REASONS[cause].format(side=side, edge="end" if side == "user" else "onset")
+    return _TURN_REASONS.get(reason, reason.replace("_", " "))
+
+
 def figures(
     call: Conversation, *, file: str, user_channel: str, budget_ms: float, clip_caveats: tuple[str, ...] = ()
 ) -> Measured:
@@ -95,7 +117,7 @@ def _turn_caveats(call: Conversation, counts: Counter[str], n: int, everything: 
     found: list[Caveat] = []
     if counts["uncertain"]:
         reasons = Counter(reason for t in call.turns if not t.certain for reason in t.reasons)
-        told = ", ".join(f"{reason} {count}" for reason, count in sorted(reasons.items()))
+        told = ", ".join(f"{reason_text(reason)}: {count}" for reason, count in sorted(reasons.items()))
         with_all = (
             "" if everything.p50 is None else f"; with every turn the median is {everything.p50:.0f} ms"
         )
