@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import json
 import pickle
+from pathlib import Path
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import ValidationError
+from pydantic_core import PydanticSerializationError
 
 from tests.turns.made import MS, made
 from voicebench.plan.modes import Mode
 from voicebench.turns.deltas import Deltas
+from voicebench.turns.durable import strict_json
 from voicebench.turns.journal import journal_line
 from voicebench.turns.records import TurnRecord
 from voicebench.turns.slot import Delivery, delta_gaps_ns
@@ -45,6 +48,18 @@ def test_a_record_writes_and_takes_them_as_plain_lists() -> None:
     assert TurnRecord.model_validate_json(line) == record
     assert made(0, deltas=[list(delta) for delta in PLAIN]).deltas == PLAIN
     assert made(0, deltas=Deltas(PLAIN)).deltas == PLAIN
+
+
+@pytest.mark.parametrize("beside", ["a", "\ud83d", Path("a")])
+def test_packed_ones_are_strict_json_by_themselves(beside: object) -> None:
+    """Wherever they stand they are written as the tuple, also beside text that must be mended first; an
+    object that is no value is still refused."""
+    assert strict_json({"all": Deltas(PLAIN), "beside": beside}) == strict_json(
+        {"all": PLAIN, "beside": beside}
+    )
+    assert strict_json(Deltas(PLAIN)) == strict_json(PLAIN)
+    with pytest.raises(PydanticSerializationError):
+        strict_json([Deltas(PLAIN), beside, object()])
 
 
 @pytest.mark.parametrize("wrong", [[[1, 2]], [["a", 1, 1]], [[1.5, 1, 1]], 7, [[10**400, 1, 1]]])

@@ -9,7 +9,6 @@ from typing import Any
 
 from voicebench.analysis.ledger import counts
 from voicebench.analysis.report import Report
-from voicebench.turns.deltas import Deltas
 from voicebench.turns.durable import strict_json, whole_text
 from voicebench.turns.records import TurnRecord, Usage, Wer
 from voicebench.turns.timeline import Mark, Stage
@@ -46,7 +45,7 @@ def cell(value: Any) -> str:
         return repr(value)
     if isinstance(value, str):
         return safe_text(str(value))
-    return safe_text(strict_json(tuple(value) if isinstance(value, Deltas) else value).decode())
+    return safe_text(strict_json(value).decode())
 
 
 def columns_of(records: Iterable[TurnRecord]) -> list[str]:

@@ -12,7 +12,6 @@ from voicebench.analysis.ledger import counts
 from voicebench.analysis.report import Report
 from voicebench.errors import MissingExtra
 from voicebench.export.csv_rows import columns_of
-from voicebench.turns.deltas import Deltas
 from voicebench.turns.durable import strict_json, whole_text
 from voicebench.turns.records import TurnRecord
 
@@ -62,7 +61,7 @@ def value_of(record: TurnRecord, column: str) -> Any:
         return whole_text(str(value))
     if field in ("flags", "caveats"):
         return whole_text(";".join(value))
-    return strict_json(tuple(value) if isinstance(value, Deltas) else value).decode()
+    return strict_json(value).decode()
 
 
 def export(report: Report, records: Sequence[TurnRecord]) -> bytes:

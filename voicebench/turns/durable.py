@@ -16,6 +16,7 @@ from pydantic import BaseModel
 from pydantic_core import PydanticSerializationError, to_json
 
 from voicebench.errors import RunProblem
+from voicebench.turns.deltas import Deltas
 
 FILE_MODE = 0o600
 FOLDER_MODE = 0o700
@@ -43,16 +44,22 @@ def _whole(value: Any) -> Any:
     return value
 
 
+def _unpacked(value: Any) -> Any:
+    if isinstance(value, Deltas):
+        return tuple(value)
+    raise PydanticSerializationError(f"an object of the type {type(value).__name__} is no JSON")
+
+
 def strict_json(value: Any, indent: int | None = None) -> bytes:
     """`value` as strict JSON in UTF-8: a number that is not finite is null, a lone surrogate U+FFFD.
 
-    Takes plain values, paths, enums, dates and pydantic models; any other object raises
+    Takes plain values, paths, enums, dates, packed deltas and pydantic models; any other object raises
     PydanticSerializationError.
     """
     try:
-        return to_json(value, indent=indent, inf_nan_mode="null")
+        return to_json(value, indent=indent, inf_nan_mode="null", fallback=_unpacked)
     except PydanticSerializationError:
-        return to_json(_whole(value), indent=indent, inf_nan_mode="null")
+        return to_json(_whole(value), indent=indent, inf_nan_mode="null", fallback=_unpacked)
 
 
 def plain_values(value: Any) -> Any:
