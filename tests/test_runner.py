@@ -21,6 +21,7 @@ from tests.recorded import write_wav
 from tests.run_child import TURNS
 from voicebench.audio import decode as decode_module
 from voicebench.audio.manifest import Sample
+from voicebench.bench import COLD
 from voicebench.errors import BadRequest, MissingExtra, RunProblem
 from voicebench.plan.config import Config
 from voicebench.plan.modes import Mode
@@ -87,7 +88,7 @@ async def ran(config: Config, samples: list[Sample], out: Path, **options: Any) 
 async def test_a_run_writes_every_turn(tmp_path: Path) -> None:
     """Three samples give three records in the order of the plan, a complete run.json, and warm-ups apart."""
     samples = [spoken(tmp_path, name) for name in ("a", "b", "c")]
-    config = scripted(warmup_turns=2, seed=3)
+    config = scripted(warmup_turns=1, seed=3)
     folder, listener = await ran(config, samples, tmp_path / "run")
     info, reading = folder.info(), folder.turns()
     assert info.complete
@@ -99,7 +100,8 @@ async def test_a_run_writes_every_turn(tmp_path: Path) -> None:
     assert [one.turn for one in reading.records] == [0, 1, 2]
     assert {one.outcome for one in reading.records} == {Outcome.COMPLETED}
     assert {one.run for one in reading.records} == {folder.id}
-    assert len(folder.warmup().records) == 2
+    assert folder.warmup().records == tuple(listener.warmups)
+    assert len(listener.warmups) == 1
     assert list(reading.records) == listener.records
     assert listener.told[0] == "opened"
     assert listener.told[-1] == "begin 3"
@@ -111,11 +113,11 @@ async def test_a_run_writes_every_turn(tmp_path: Path) -> None:
 
 async def test_a_file_that_cannot_be_read_fails_its_turn_alone(tmp_path: Path) -> None:
     """Broken and missing files are failed records that name them, silence is no speech, and the run goes
-    on to the end."""
+    on to the end; its warm-up speaks the first sample that can be spoken."""
     absent = Sample(id="absent", path=tmp_path / "absent.wav", transcript="x", segments=((0.0, 0.3),))
     beyond = spoken(tmp_path, "beyond", segments=((0.0, 99.0),))
     samples = [broken(tmp_path, "letter"), absent, beyond, silent(tmp_path, "hush"), spoken(tmp_path, "good")]
-    folder, _ = await ran(scripted(turn_timeout_s=4), samples, tmp_path / "run")
+    folder, _ = await ran(scripted(turn_timeout_s=4, warmup_turns=1), samples, tmp_path / "run")
     assert folder.info().complete
     by_sample = {one.sample: one for one in folder.turns().records}
     assert len(by_sample) == 5
@@ -125,6 +127,8 @@ async def test_a_file_that_cannot_be_read_fails_its_turn_alone(tmp_path: Path) -
         assert by_sample[name].voice_to_voice_ms is None
     assert by_sample["hush"].outcome is Outcome.NO_SPEECH
     assert by_sample["good"].outcome is Outcome.COMPLETED
+    [warmup] = folder.warmup().records
+    assert (warmup.sample, warmup.outcome) == ("good", Outcome.COMPLETED)
 
 
 async def test_a_library_that_a_file_needs_fails_that_file_alone(
@@ -149,42 +153,44 @@ async def test_a_library_that_a_file_needs_fails_that_file_alone(
     assert by_sample["good"].outcome is Outcome.COMPLETED
 
 
-async def test_the_first_sample_need_not_be_good_for_the_warm_up(tmp_path: Path) -> None:
-    """Warm-up speaks the first sample that can be spoken: a broken file first leaves no cold turn."""
-    samples = [silent(tmp_path, "hush"), broken(tmp_path, "letter"), spoken(tmp_path, "good")]
-    folder, _ = await ran(scripted(warmup_turns=1), samples, tmp_path / "run")
-    [warmup] = folder.warmup().records
-    assert (warmup.sample, warmup.outcome) == ("good", Outcome.COMPLETED)
-
-
 async def test_a_stage_that_fails_every_time_does_not_end_the_run(tmp_path: Path) -> None:
-    """Each turn of a language model that raises is a record of its own, and the run is complete."""
+    """Each turn of a language model that raises is a record of its own, and the run is complete; a turn
+    whose pipeline was built anew after one is marked."""
     config = scripted(llm={"fault": "raise"})
     folder, _ = await ran(config, [spoken(tmp_path, name) for name in "ab"], tmp_path / "run")
     assert folder.info().complete
-    assert [one.outcome for one in folder.turns().records] == [Outcome.FAILED] * 2
+    records = folder.turns().records
+    assert [one.outcome for one in records] == [Outcome.FAILED] * 2
+    assert [COLD in one.caveats for one in records] == [False, True]
 
 
-async def test_two_modes_take_turns_on_each_sample(tmp_path: Path) -> None:
-    """With two modes each sample is spoken to both, one after the other."""
+@pytest.fixture(scope="module")
+def two_modes(tmp_path_factory: pytest.TempPathFactory) -> RunFolder:
+    """A run of two modes on two samples that keeps no text."""
+    folder = tmp_path_factory.mktemp("two-modes")
     base = scripted()
     other = base.own_modes[0].model_copy(update={"id": "made/n"})
     config = base.model_copy(update={"modes": ("made/m", "made/n"), "own_modes": (*base.own_modes, other)})
-    folder, _ = await ran(config, [spoken(tmp_path, name) for name in "ab"], tmp_path / "run")
-    records = folder.turns().records
+    samples = [spoken(folder, name) for name in "ab"]
+    made, _ = asyncio.run(ran(config, samples, folder / "run", no_text=True))
+    return made
+
+
+def test_two_modes_take_turns_on_each_sample(two_modes: RunFolder) -> None:
+    """With two modes each sample is spoken to both, one after the other."""
+    records = two_modes.turns().records
     assert [one.outcome for one in records] == [Outcome.COMPLETED] * 4
     for first, second in (records[:2], records[2:]):
         assert first.sample == second.sample
         assert {first.mode, second.mode} == {"made/m", "made/n"}
 
 
-async def test_text_can_be_left_out(tmp_path: Path) -> None:
+def test_text_can_be_left_out(two_modes: RunFolder) -> None:
     """Without text no transcript and no reply is in the folder, and the figures are."""
-    folder, _ = await ran(scripted(), [spoken(tmp_path, "a")], tmp_path / "run", no_text=True)
-    [record] = folder.turns().records
-    assert (record.transcript, record.reply, record.first_clause) == (None, None, None)
-    assert record.voice_to_voice_ms is not None
-    for file in folder.path.glob("*.jsonl"):
+    for record in two_modes.turns().records:
+        assert (record.transcript, record.reply, record.first_clause) == (None, None, None)
+        assert record.voice_to_voice_ms is not None
+    for file in two_modes.path.glob("*.jsonl"):
         assert "Paris" not in file.read_text("utf-8")
 
 
@@ -269,15 +275,6 @@ def check_left(out: Path, at_least: int) -> None:
     assert reading.torn_lines <= 1
 
 
-def test_a_run_that_is_killed_keeps_every_finished_turn(tmp_path: Path) -> None:
-    """`kill -9` in the middle leaves a folder that opens with all turns that were over."""
-    out = tmp_path / "run"
-    with a_run(out, "scripted") as process:
-        read_until(process, "turn", 2)
-        process.kill()
-    check_left(out, 2)
-
-
 def test_a_run_that_is_interrupted_ends_in_order(tmp_path: Path) -> None:
     """Ctrl-C in the middle of a turn ends with status 130, marked partial, with all finished turns."""
     out = tmp_path / "run"
@@ -289,12 +286,14 @@ def test_a_run_that_is_interrupted_ends_in_order(tmp_path: Path) -> None:
     assert RunFolder.open(out).info().ended_at is not None
 
 
-def test_a_run_that_is_killed_can_be_resumed(tmp_path: Path) -> None:
-    """The turns that a killed run lacks are run by the next one, and no turn twice."""
+def test_a_run_that_is_killed_keeps_every_finished_turn_and_can_be_resumed(tmp_path: Path) -> None:
+    """`kill -9` in the middle leaves a folder that opens with all turns that were over; the turns that it
+    lacks are run by the next one, and no turn twice."""
     out = tmp_path / "run"
     with a_run(out, "scripted") as process:
         read_until(process, "turn", 3)
         process.kill()
+    check_left(out, 3)
     samples = [spoken(tmp_path, f"s{number}") for number in range(TURNS)]
     plan = make_plan(scripted(turn_timeout_s=10), samples)
     asyncio.run(run(plan, RunOptions(resume=out), Listener()))

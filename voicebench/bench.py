@@ -45,6 +45,8 @@ if TYPE_CHECKING:
     from voicebench.pipeline.session import Heard, Session
 
 
+COLD = "cold_pipeline"
+"""The caveat of a turn whose pipeline was built anew, after a fault, and was not warmed up."""
 READY_NS = 80 * NS_PER_MS
 """So long before it is due a turn is handed to its session, which collects garbage first."""
 
@@ -98,6 +100,11 @@ def _told(error: Exception) -> str:
     return redact(f"{type(error).__name__}: {' '.join(str(error).split())}")[:300]
 
 
+def marked_cold(record: TurnRecord) -> TurnRecord:
+    """The record of a turn that was the first of a pipeline built anew."""
+    return record.model_copy(update={"caveats": (*record.caveats, COLD)})
+
+
 async def calibrate_run(folder: RunFolder, turns: int, phase: Callable[[str], None]) -> None:
     """Calibrate with so many scripted turns and write what is found into `run.json`; 0 turns: nothing."""
     if not turns:
@@ -133,6 +140,7 @@ class Bench:
         self._keep_audio = keep_audio
         self._load = load or LoadPlan()
         self._sessions: dict[tuple[str, int], Session] = {}
+        self._anew: set[tuple[str, int]] = set()
         self._modes = {mode.id: mode for mode in plan.modes}
 
     async def warm_up(self, journal: JournalWriter) -> None:
@@ -199,6 +207,7 @@ class Bench:
             return session
         if session is not None:
             del self._sessions[key]
+            self._anew.add(key)
             await session.close()
         session = Session(self._modes[mode_id], self._plan.specs, self._plan.config, self._shared)
         await session.open()
@@ -223,6 +232,8 @@ class Bench:
             await offered.until_due(READY_NS)
             heard = await session.turn(clip.pcm, clip.speech_end_s, clip.has_speech, at_ns=offered.due_ns)
             made = record(facts, heard)
+            if heard.first and key in self._anew:
+                made = marked_cold(made)
         except Exception as error:
             if key in self._sessions:
                 self._sessions[key].healthy = False

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from voicebench.bench import calibrate_run
+from voicebench.bench import calibrate_run, marked_cold
 from voicebench.errors import VoicebenchError
 from voicebench.live.beginning import REPEATED, SAMPLE, question, recording_name
 from voicebench.live.card import Card
@@ -31,9 +31,6 @@ from voicebench.turns.journal import JournalWriter
 from voicebench.turns.records import Outcome, TurnRecord
 from voicebench.turns.run_folder import AUDIO_FOLDER, PlannedEntry, RunFolder
 from voicebench.turns.timeline import Anchor
-
-COLD = "cold_pipeline"
-"""The caveat of a turn whose pipeline was built anew, after a fault, and was not warmed up."""
 
 if TYPE_CHECKING:
     from voicebench.live.session import HeardLive, LiveSession
@@ -222,7 +219,7 @@ class _Talk:
                 return None
             record = self._record(facts, heard)
             if heard.first and mode_id in self._anew:
-                record = record.model_copy(update={"caveats": (*record.caveats, COLD)})
+                record = marked_cold(record)
         except VoicebenchError as problem:
             record = failed_record(facts, problem.what)
         record = without_keys(record)
