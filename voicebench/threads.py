@@ -18,7 +18,9 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Any, NoReturn
 
 END_S = 0.5
-"""So long is a call that still runs waited for when its loop ends, and any thread when the program does."""
+"""So long is a call that still runs waited for when its loop ends."""
+LEAVE_S = 1.0
+"""So long is any other thread waited for when the program ends."""
 
 _Call = tuple[Future[Any], Callable[..., Any], tuple[Any, ...], dict[str, Any]]
 
@@ -109,7 +111,7 @@ def busy() -> int:
 
 def leave(status: int) -> NoReturn:
     """End the program with this status. What it has written is flushed; no thread is waited for any longer
-    than `END_S`."""
+    than `LEAVE_S`."""
     for stream in (sys.stdout, sys.stderr):
         with contextlib.suppress(OSError, ValueError):
             stream.flush()
@@ -118,7 +120,7 @@ def leave(status: int) -> NoReturn:
         os._exit(status)
 
     def end() -> None:
-        time.sleep(END_S)
+        time.sleep(LEAVE_S)
         os._exit(status)
 
     # The interpreter waits for every thread that is no daemon, also for those of libraries.
