@@ -87,6 +87,15 @@ def turn(**fields: Any) -> Harm:
     return harm
 
 
+def vast(name: str) -> Harm:
+    """A file that is 40 GB of nothing, none of it on the disk."""
+
+    def harm(run: Path) -> None:
+        os.truncate(run / name, 40 << 30)
+
+    return harm
+
+
 REFUSED: dict[str, Harm] = {
     "journal is a pipe": pipe("turns.jsonl"),
     "warm-up is a pipe": pipe("warmup.jsonl"),
@@ -96,6 +105,8 @@ REFUSED: dict[str, Harm] = {
     "journal is endless": link("turns.jsonl", "/dev/zero"),
     "run.json is endless": link("run.json", "/dev/zero"),
     "run.json is no run": link("run.json", "../secret"),
+    "vast journal": vast("turns.jsonl"),
+    "vast run.json": vast("run.json"),
     "deep run.json": deep("run.json"),
     "slots": info(slots_ms=[400, 1e308]),
     "budget": info(budget_ms=-1),
@@ -112,6 +123,7 @@ TOLD: dict[str, Harm] = {
     "lone surrogates": info(config={"\ud800": "\ud800"}, started_at="\ud800"),
     "a recording is a pipe": pipe("audio/x.flac"),
     "a recording is endless": link("audio/x.flac", "/dev/zero"),
+    "a recording is vast": vast("audio/x.flac"),
     "a recording is elsewhere": link("audio/x.flac", "../../secret.flac"),
     "a report is a link": link("report.json", "../outside"),
     "a turn of another version": turn(outcome="vanished"),

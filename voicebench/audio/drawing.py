@@ -187,7 +187,8 @@ def _svg_shape(shape: Shape) -> str:
 def drawable(text: str, font: FreeTypeFont | ImageFont) -> str:
     """`text` in characters that `font` holds, so that none shows as an empty box.
 
-    A true minus becomes a hyphen, an accented letter its plain one, anything else that is missing a "?".
+    A true minus becomes a hyphen, an accented letter its plain one, anything else that is missing, or has no
+    picture, a "?".
     """
     missing = bytes(font.getmask("\uffff"))
 
@@ -198,7 +199,10 @@ def drawable(text: str, font: FreeTypeFont | ImageFont) -> str:
                 return choice
         return "?"
 
-    return "".join(character if character.isascii() else held(character) for character in text)
+    return "".join(
+        "?" if not character.isprintable() else character if character.isascii() else held(character)
+        for character in text
+    )
 
 
 def to_png(drawing: Drawing, scale: int = 2) -> bytes:

@@ -77,6 +77,7 @@ def batch(
     from voicebench.cli.result import show_run
     from voicebench.cli.screen import Screen
     from voicebench.load import LoadPlan
+    from voicebench.models.names import printable
     from voicebench.runner import RunOptions, make_plan, run
 
     if resume is not None:
@@ -96,7 +97,7 @@ def batch(
         load = LoadPlan(sessions or 1, rate)
         settings, where = chosen_config(config)
         if not quiet:
-            typer.echo(f"Configuration: {where}", err=True)
+            typer.echo(printable(f"Configuration: {where}"), err=True)
         changes = {"modes": tuple(mode) if mode else None, "repeats": repeats, "seed": seed, "pace": pace}
         settings = changed_settings(
             settings, {name: value for name, value in changes.items() if value is not None}

@@ -121,11 +121,13 @@ def _sides(clip: Clip, user_channel: Channel, name: str) -> tuple[NDArray[np.flo
 
 def _write(path: Path, content: bytes) -> None:
     """Write an output file; a disk's refusal is told in words."""
+    from voicebench.audio.names import printable
+
     try:
         path.write_bytes(content)
     except OSError as error:
         raise BadRequest(f"{path}: cannot be written ({error.strerror}).", "Name another place.") from error
-    typer.echo(f"wrote {path}", err=True)
+    typer.echo(f"wrote {printable(path)}", err=True)
 
 
 def _drawn(measured: Measured, user: NDArray[np.float32], agent: NDArray[np.float32], *, png: bool) -> bytes:

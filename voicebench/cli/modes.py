@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -29,11 +28,13 @@ def modes(
     """Show the modes: which can be asked, at what price, how fast by whose account."""
     from voicebench.plan.config import load_config
     from voicebench.plan.modes import catalogue
+    from voicebench.turns.durable import strict_json
 
     own = {} if config is None else load_config(config).own
     found = _chosen({**catalogue(), **own}, names or [])
     if as_json:
-        typer.echo(json.dumps({"schema": SCHEMA, "modes": [_plain(mode, own) for mode in found]}))
+        told = {"schema": SCHEMA, "modes": [_plain(mode, own) for mode in found]}
+        typer.echo(strict_json(told).decode())
         return
     _print(found)
 

@@ -91,7 +91,7 @@ def _print(made: RunReport, *, to_error: bool, verbose: bool) -> None:
 
     from voicebench.export.terminal import print_report, turn_line, waterfall
 
-    console = Console(stderr=to_error, highlight=False)
+    console = Console(stderr=to_error, highlight=False, emoji=False)
     if verbose:
         for record in made.records:
             console.print(turn_line(record), markup=False, soft_wrap=True)
@@ -102,5 +102,7 @@ def _print(made: RunReport, *, to_error: bool, verbose: bool) -> None:
 
 def say_written(files: Sequence[Path]) -> None:
     """Say on standard error what was written."""
+    from voicebench.models.names import printable
+
     for file in files:
-        typer.echo(f"wrote {file}", err=True)
+        typer.echo(printable(f"wrote {file}"), err=True)

@@ -23,9 +23,10 @@ def run_index(
     from rich.console import Console
 
     from voicebench.audio.indexing import Indexed, write_manifest
+    from voicebench.audio.names import printable
     from voicebench.audio.samples import find_samples
 
-    eyes = Console(stderr=True, highlight=False)
+    eyes = Console(stderr=True, highlight=False, emoji=False)
     rows: list[dict[str, Any]] = []
 
     def show(one: Indexed) -> None:
@@ -35,7 +36,7 @@ def run_index(
         rows.append({"id": one.sample.id, "segments": spans if one.entry else None, "note": one.note})
 
     path = write_manifest(folder, find_samples([folder]), show)
-    eyes.print(f"Written: {path}. Listen to the recordings and correct it.", markup=False)
+    eyes.print(f"Written: {printable(path)}. Listen to the recordings and correct it.", markup=False)
     if as_json:
         typer.echo(json.dumps({"schema": 1, "manifest": str(path), "samples": rows}, ensure_ascii=False))
 
@@ -52,8 +53,10 @@ def run_list(
 
     from rich.console import Console
     from rich.table import Table
+    from rich.text import Text
 
     from voicebench.audio.samples import default_folder, find_samples
+    from voicebench.export.texts import one_line
 
     found = find_samples(audio if audio else [default_folder()])
     if as_json:
@@ -76,5 +79,6 @@ def run_list(
         end = "in the waveform" if one.anchor == "waveform" else "-"
         if one.speech_end_s is not None:
             end = f"{one.speech_end_s:.3f} s"
-        table.add_row(one.id, one.condition or "", one.voice or "", end, one.transcript or "")
+        cells = (one.id, one.condition, one.voice, end, one.transcript)
+        table.add_row(*(Text(one_line(cell or "")) for cell in cells))
     Console(highlight=False, markup=False).print(table)

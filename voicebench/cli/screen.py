@@ -28,7 +28,7 @@ class Screen:
         self._quiet = quiet
         self._verbose = verbose
         self._budget_ms = budget_ms
-        self._console = Console(stderr=True, highlight=False, soft_wrap=True)
+        self._console = Console(stderr=True, highlight=False, soft_wrap=True, emoji=False)
         self._bar = Progress(
             TextColumn("{task.description}", markup=False),
             BarColumn(),
@@ -63,8 +63,11 @@ class Screen:
 
     def phase(self, text: str) -> None:
         """Say what takes a while."""
-        self._bar.update(self._task, description=text)
-        self._plain(f"{text} ...")
+        from voicebench.export.texts import one_line
+
+        told = one_line(text)
+        self._bar.update(self._task, description=told)
+        self._plain(f"{told} ...")
 
     def begin(self, turns: int) -> None:
         """Begin to count turns."""
@@ -72,10 +75,11 @@ class Screen:
 
     def warmup(self, record: TurnRecord) -> None:
         """A warm-up turn is shown only where it went wrong."""
+        from voicebench.export.texts import one_line
         from voicebench.turns.records import Outcome
 
         if record.outcome is not Outcome.COMPLETED:
-            self._say(f"warm-up: {record.outcome.value}: {record.reason or ''}")
+            self._say(f"warm-up: {record.outcome.value}: {one_line(record.reason or '')}")
 
     def turn(self, record: TurnRecord) -> None:
         """One line for the turn; with `verbose` its waterfall."""

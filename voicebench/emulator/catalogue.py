@@ -103,7 +103,7 @@ def load(path: Path) -> list[TimingScript]:
         raise BadRequest(f"{path}: cannot be read: {error}.") from None
     try:
         data = tomllib.loads(text) if path.suffix == ".toml" else json.loads(text)
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise BadRequest(
             f"{path}: is not {'TOML' if path.suffix == '.toml' else 'JSON'}: {error}.",
             "Scripts are read from files that end in .json or .toml.",

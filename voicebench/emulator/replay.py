@@ -104,7 +104,7 @@ def read(path: Path) -> Replay:
         data = json.loads(path.read_text(encoding="utf-8"))
     except OSError as error:
         raise BadRequest(f"{path}: cannot be read: {error.strerror}.") from None
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise BadRequest(f"{path}: is not JSON: {error}.") from None
     if not isinstance(data, dict):
         raise BadRequest(f"{path}: replay: expected an object.")

@@ -40,7 +40,7 @@ class LiveScreen:
         self.folder: RunFolder | None = None
         self._budget_ms = budget_ms
         self._begun = 0
-        self._console = Console(stderr=True, highlight=False, soft_wrap=True)
+        self._console = Console(stderr=True, highlight=False, soft_wrap=True, emoji=False)
         self._plain = not self._console.is_terminal if plain is None else plain
         self._bar = Progress(
             TextColumn("{task.description}", markup=False),
@@ -71,17 +71,18 @@ class LiveScreen:
 
     def phase(self, text: str) -> None:
         """Something that takes a while begins; what went before is done."""
-        self._bar.update(self._task, description=text, completed=self._begun)
+        told = one_line(text)
+        self._bar.update(self._task, description=told, completed=self._begun)
         self._begun += 1
         if self._plain:
-            self.say(f"{text} ...")
+            self.say(f"{told} ...")
 
     def devices(self, microphone: str, speaker: str, level: Level) -> None:
         """Say what is heard and played through, and whether it is fit."""
         told = "silence" if level.rms_dbfs is None else f"{level.rms_dbfs:.0f} dBFS"
         self.say(f"microphone: {one_line(microphone)} (now {told})   loudspeaker: {one_line(speaker)}")
         if level.warning:
-            self.say(f"! {level.warning}")
+            self.say(f"! {one_line(level.warning)}")
 
     def speak(self, mode: str, keys: bool) -> None:
         """The conversation begins, or goes on with another mode."""

@@ -16,7 +16,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Self
+from typing import Any, BinaryIO, Self
 
 from pydantic import ValidationError
 from pydantic_core import PydanticSerializationError
@@ -44,6 +44,8 @@ TEXT_FIELDS = frozenset({"transcript", "reply", "spoken", "first_clause"})
 """What people and models said; left out of the journal on request."""
 
 _BLOCK = 1 << 16
+MOST_LINE_BYTES = 64 << 20
+"""No turn's line is longer; a file without line feeds is not read into memory."""
 _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 
 
@@ -195,12 +197,23 @@ def read_journal(path: Path) -> JournalReading:
     """
     try:
         with without_collection(), open_to_read(path) as lines:
-            return read_lines(lines)
+            return read_lines(_bounded(lines, path))
     except OSError as error:
         raise RunProblem(
             f"Cannot read the journal {path}: {error.strerror or error}.",
             "Name a run folder that holds turns.jsonl and that you may read.",
         ) from error
+
+
+def _bounded(file: BinaryIO, path: Path) -> Iterator[bytes]:
+    """The lines of a journal. Raises RunProblem at one that is longer than any turn's."""
+    while line := file.readline(MOST_LINE_BYTES + 1):
+        if len(line) > MOST_LINE_BYTES:
+            raise RunProblem(
+                f"The journal {path} has a line of more than {MOST_LINE_BYTES >> 20} MiB, which no turn is.",
+                "Put it back as it was written.",
+            )
+        yield line
 
 
 @contextmanager

@@ -42,6 +42,8 @@ JOURNAL_FILE = "turns.jsonl"
 WARMUP_FILE = "warmup.jsonl"
 AUDIO_FOLDER = "audio"
 RUNS_FOLDER = Path("runs")
+MOST_INFO_BYTES = 256 << 20
+"""No `run.json` is larger: a million planned turns take less."""
 
 
 class _Kept(BaseModel):
@@ -313,6 +315,8 @@ def read_info(path: Path) -> RunInfo:
     remedy = f"Put back the {RUN_FILE} as it was written; the turns in {JOURNAL_FILE} are not harmed."
     try:
         with open_to_read(path) as file:
+            if os.fstat(file.fileno()).st_size > MOST_INFO_BYTES:
+                raise RunProblem(f"{path} is damaged: larger than {MOST_INFO_BYTES >> 20} MiB.", remedy)
             return RunInfo.model_validate(parse_strict_json(file.read()))
     except OSError as error:
         raise RunProblem(f"Cannot read {path}: {error.strerror or error}.", remedy) from error

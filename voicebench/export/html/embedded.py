@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import os
 from pathlib import Path
 from urllib.parse import quote
 
@@ -43,9 +44,9 @@ def _data(root: Path, path: str) -> str | None:
         return None
     try:
         with open_to_read(target) as file:
-            content = file.read(MOST_BYTES + 1)
+            if os.fstat(file.fileno()).st_size > MOST_BYTES:
+                return None
+            content = file.read()
     except OSError:
-        return None
-    if len(content) > MOST_BYTES:
         return None
     return f"data:{kind};base64,{base64.b64encode(content).decode()}"

@@ -1,7 +1,7 @@
 // The page: what the server tells is shown, what is pressed is told. It decides nothing about a turn.
 import { ENDS, STAGES, Strip, fall, whole } from "./drawing.js";
 import { Sound } from "./sound.js";
-import { element, isMarked, modeName, row } from "./turns.js";
+import { element, isMarked, modeName, row, spoken } from "./turns.js";
 
 const DRAW_MS = 80;
 const LAMPS = { listening: "listen", "you speak": "listen", "the agent thinks": "model", "the agent speaks": "speak" };
@@ -127,7 +127,7 @@ function show(one) {
   for (const line of at("rows").children) line.classList.toggle("now", line.dataset.turn === String(one.turn));
   const done = one.outcome === "completed" && one.voice_to_voice_ms !== null;
   at("shown").replaceChildren(`Turn ${one.turn + 1}: `, done ? `${whole(one.voice_to_voice_ms)} ms` : one.outcome.replace("_", " "), element("span", { class: "mute by" }, ...modeName(one)));
-  at("shown-said").textContent = [one.transcript && `“${one.transcript}”`, one.reply].filter(Boolean).join("  →  ") || one.reason || "";
+  at("shown-said").textContent = [one.transcript && `“${spoken(one.transcript)}”`, spoken(one.reply)].filter(Boolean).join("  →  ") || spoken(one.reason);
   const parts = one.uncertainty;
   at("doubt").replaceChildren(
     element("b", {}, `± ${whole(one.uncertainty_ms ?? 0)} ms`),
@@ -145,7 +145,7 @@ function redraw() {
 
 function problem(text) {
   at("problem").hidden = !text;
-  at("problem").textContent = text ?? "";
+  at("problem").textContent = spoken(text);
 }
 
 function refused(text) {

@@ -10,6 +10,10 @@ export function element(name, attributes = {}, ...children) {
   return made;
 }
 
+// Controls and marks that turn the direction of what follows: nobody says them, and they would move other words.
+const UNSEEN = /[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]/g;
+export const spoken = (text) => (text ? text.replace(UNSEEN, "") : "");
+
 const cell = (label, kind, ...children) => element("td", { "data-label": label, class: kind }, ...children);
 
 function tokens(turn, name) {
@@ -20,10 +24,10 @@ function tokens(turn, name) {
 }
 
 function said(turn, keptOut) {
-  const heard = turn.transcript ? `“${turn.transcript}”` : "(nothing was recognised)";
+  const heard = turn.transcript ? `“${spoken(turn.transcript)}”` : "(nothing was recognised)";
   const parts = [element("p", { class: "heard" }, element("span", { class: "unseen" }, "You: "), heard)];
-  if (turn.reply) parts.push(element("p", { class: "reply" }, element("span", { class: "unseen" }, "Agent: "), turn.reply));
-  const told = [turn.reason, turn.barge_in_ms === null ? null : `silent ${whole(turn.barge_in_ms)} ms after you began`, keptOut].filter(Boolean);
+  if (turn.reply) parts.push(element("p", { class: "reply" }, element("span", { class: "unseen" }, "Agent: "), spoken(turn.reply)));
+  const told = [spoken(turn.reason), turn.barge_in_ms === null ? null : `silent ${whole(turn.barge_in_ms)} ms after you began`, keptOut].filter(Boolean);
   if (told.length) parts.push(element("small", { class: turn.outcome === "failed" ? "late-text" : "" }, told.join(" · ")));
   return parts;
 }
@@ -32,7 +36,7 @@ function said(turn, keptOut) {
 export const isMarked = (mode, kind) => kind === "emulated" && !mode.startsWith("emulated/");
 
 export function modeName(turn) {
-  return [turn.mode, isMarked(turn.mode, turn.kind) ? element("span", { class: "mute" }, " (emulated)") : null].filter(Boolean);
+  return [spoken(turn.mode), isMarked(turn.mode, turn.kind) ? element("span", { class: "mute" }, " (emulated)") : null].filter(Boolean);
 }
 
 export function row(turn, budget, show) {
