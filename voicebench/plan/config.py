@@ -11,6 +11,7 @@ import yaml
 from pydantic import BaseModel, Field, ValidationError, model_validator
 
 from voicebench.errors import BadRequest
+from voicebench.plan.literal_keys import literal_key
 from voicebench.plan.modes import Mode, find_mode
 from voicebench.plan.sets import CANDIDATES, CandidateSet, Route, composed
 from voicebench.plan.settings import PluginSpec as PluginSpec
@@ -140,6 +141,12 @@ class Config(Settings):
     def _consistent(self) -> Self:
         if not self.modes:
             raise ValueError("modes: at least one mode is needed")
+        if (key := literal_key(self.model_dump())) is not None:
+            raise ValueError(
+                f"{key}: a configuration is kept with its runs and must hold no key, token or password. Name "
+                "the environment variable that holds it: in `api_key_env`, or for a further argument of a "
+                f"pipecat class in `secret_arguments: {{{key}: VARIABLE}}`."
+            )
         made = tuple(
             [mode.id for mode in self.own_modes]
             + [one.id for one in self.sets]

@@ -16,12 +16,13 @@ import difflib
 import importlib
 import inspect
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Self
 
-from pydantic import ConfigDict, Field
+from pydantic import ConfigDict, Field, model_validator
 
 from voicebench.errors import BadRequest
 from voicebench.plan.config import Conversation, Settings
+from voicebench.plan.literal_keys import is_variable
 from voicebench.plan.modes import Mode
 from voicebench.plan.registry import Needs, Plugin
 from voicebench.stages.frame_tap import tapped
@@ -45,15 +46,27 @@ class ServiceSettings(Settings):
     """The environment variable whose value is given as `api_key`."""
     arguments: dict[str, Any] = Field(default_factory=dict)
     """Further arguments of the class."""
+    secret_arguments: dict[str, str] = Field(default_factory=dict)
+    """Further arguments that are secret: the argument's name to the environment variable that holds it."""
     settings: dict[str, Any] = Field(default_factory=dict)
     """Fields of the class's own `Settings`."""
     sample_rate: int | None = None
     """For speech synthesis: the rate in Hz that the service speaks at; None: 24000."""
 
+    @model_validator(mode="after")
+    def _no_keys(self) -> Self:
+        named = [self.api_key_env or "X", *self.secret_arguments.values()]
+        if not all(map(is_variable, named)):
+            raise ValueError(
+                "api_key_env and secret_arguments: must be names of environment variables, not the keys"
+            )
+        return self
+
 
 def needs(settings: ServiceSettings) -> Needs:
-    """The key, where one is named."""
-    return Needs(keys=(settings.api_key_env,) if settings.api_key_env else ())
+    """The keys that are named."""
+    own = (settings.api_key_env,) if settings.api_key_env else ()
+    return Needs(keys=(*own, *settings.secret_arguments.values()))
 
 
 def checked(base: str) -> Callable[[ServiceSettings], None]:
@@ -129,6 +142,9 @@ def make(service_class: type[Any], settings: ServiceSettings, shared: Shared, **
     if settings.api_key_env:
         arguments["api_key"] = shared.environment.get(settings.api_key_env, "")
         guard(arguments["api_key"])
+    for name, variable in settings.secret_arguments.items():
+        arguments[name] = shared.environment.get(variable, "")
+        guard(arguments[name])
     own = getattr(service_class, "Settings", None)
     values = dict(settings.settings)
     if own is not None and values:

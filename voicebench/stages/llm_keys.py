@@ -11,11 +11,12 @@ from collections.abc import Iterable, Iterator
 from ipaddress import ip_address
 from types import TracebackType
 from typing import Any, Self
-from urllib.parse import quote, urlsplit
+from urllib.parse import parse_qsl, quote, urlsplit
 
 from pydantic import Field, field_validator, model_validator
 
 from voicebench.plan.config import Settings
+from voicebench.plan.literal_keys import is_variable, literal_key
 from voicebench.plan.registry import Needs
 from voicebench.stages.shared import Shared
 from voicebench.turns.records import TurnRecord
@@ -54,13 +55,17 @@ class Endpoint(Settings):
         parts = urlsplit(value)
         if parts.scheme not in ("http", "https") or not parts.hostname:
             raise ValueError("must be an http or https address")
-        if parts.username or parts.password:
-            raise ValueError("must hold no key or password; name its variable in api_key_env")
         return value.rstrip("/")
 
     @model_validator(mode="after")
     def _keys_stay_home(self) -> Self:
-        host = urlsplit(self.base_url).hostname or ""
+        parts = urlsplit(self.base_url)
+        host = parts.hostname or ""
+        # What is refused is not shown: it is a key.
+        if parts.username or parts.password or literal_key(dict(parse_qsl(parts.query))):
+            raise ValueError("base_url: must hold no key or password; name its variable in api_key_env")
+        if self.api_key_env and not is_variable(self.api_key_env):
+            raise ValueError("api_key_env: must be the name of an environment variable, not the key itself")
         if vendor_of(host) is not None:
             if not self.base_url.startswith("https://"):
                 raise ValueError(f"base_url: {host} must be asked over https")
