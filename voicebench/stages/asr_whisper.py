@@ -162,17 +162,20 @@ def _service_class() -> Any:
             """Decode one segment; blocks, so it runs in a thread."""
             start = now_ns()
             try:
-                return self._decode(audio)
+                return self._decode(audio, early)
             finally:
                 self._work.add("asr_wasted" if early is not None and early.dropped else "asr", start)
 
-        def _decode(self, audio: bytes) -> str:
+        def _decode(self, audio: bytes, early: EarlyTranscript | None) -> str:
             samples = np.frombuffer(audio, dtype=np.int16).astype(np.float32) / 32768.0
             options = self._options
             if options.window == "speech":
                 short = self._on_short_window(samples)
                 if short is not None:
                     return short
+                if early is not None and early.dropped:
+                    # Nobody waits for it, and the full window would hold up those that somebody waits for.
+                    return ""
             model = self._shared_model
             seconds = samples.size / RATE
             attempts = Attempts(options.temperatures, seconds + options.patience_secs)
