@@ -133,6 +133,40 @@ def _ten_minutes(path: Path) -> None:
     soundfile.write(path, sound, 8_000, format="FLAC")
 
 
+def _tagged_flac(path: Path) -> None:
+    """An ID3v2 tag in front, as some taggers write it before any format."""
+    _sf(path, format="FLAC")
+    path.write_bytes(b"ID3\x03\0\0\0\0\x10\0" + bytes(2048) + path.read_bytes())
+
+
+def _piped_flac(path: Path) -> None:
+    """The number of samples in its header is 0: not known when it was written."""
+    _sf(path, format="FLAC")
+    data = bytearray(path.read_bytes())
+    data[21] &= 0xF0
+    data[22:26] = bytes(4)
+    path.write_bytes(data)
+
+
+def _wav(
+    tag: int,
+    channels: int,
+    rate: int,
+    a_frame: int,
+    bits: int,
+    data: bytes,
+    *,
+    valid: int | None = None,
+    a_second: int | None = None,
+) -> bytes:
+    """A WAV file with these fields in its format chunk, right or not."""
+    speed = rate * a_frame if a_second is None else a_second
+    fields = struct.pack("<HHIIHH", tag, channels, rate, speed, a_frame, bits)
+    if valid is not None:
+        fields += struct.pack("<HHI", 22, valid, 4) + b"\1\0\0\0\0\0\x10\0\x80\0\0\xaa\0\x38\x9b\x71"
+    return riff(chunk(b"fmt ", fields), chunk(b"data", data))
+
+
 def _linked(path: Path) -> None:
     """A link to a recording."""
     _sf(path.with_suffix(".hidden"))
@@ -164,6 +198,8 @@ def _only(channel: int, sound: Sound) -> Sound:
 
 
 _DATA = pcm(question(16_000))
+_IN_32 = ((question(16_000) * 8_388_607).astype("<i4") << 8).tobytes()
+"""24-bit samples in the upper bytes of 32."""
 _CODINGS = ("PCM_U8", "PCM_16", "PCM_24", "PCM_32", "FLOAT", "DOUBLE", "ULAW", "ALAW")
 _RATES = (8_000, 11_025, 12_000, 22_050, 24_000, 32_000, 44_100, 48_000, 88_200, 96_000, 176_400, 192_000)
 _BLOCKS: dict[str, Any] = {"slack_s": 0.07, "caveats": None}
@@ -203,6 +239,8 @@ GOOD: tuple[Good, ...] = (
     Good("picture.mp4", partial(_av, container="mp4", codec="aac", picture=True), 48_000, **_LOSSY),
     Good("streamed.aac", partial(_av, container="adts", codec="aac"), 48_000, **_LOSSY),
     Good("webm.webm", partial(_av, container="webm", codec="libopus"), 48_000, **_LOSSY),
+    Good("flac in.ogg", partial(_av, container="ogg", codec="flac", rate=16_000)),
+    Good("pcm in.mp4", partial(_av, container="mov", codec="pcm_s16le", rate=16_000)),
     Good("no duration.webm", partial(_av, container="webm", codec="libopus", live="1"), 48_000, **_LOSSY),
     Good("wma.wma", partial(_av, container="asf", codec="wmav2", rate=44_100), 44_100, **_LOSSY),
     _by("an mp3 named.wav", 44_100, format="MP3", subtype="MPEG_LAYER_III", **_LOSSY),
@@ -223,6 +261,12 @@ GOOD: tuple[Good, ...] = (
         "piped.au",
         b".snd" + struct.pack(">IIIII", 24, 0xFFFF_FFFF, 3, 16_000, 1) + pcm(question(16_000), ">"),
     ),
+    _raw("24 bits in 32.wav", _wav(0xFFFE, 1, 16_000, 4, 32, _IN_32, valid=24)),
+    _raw("12 bits in 16.wav", _wav(1, 1, 16_000, 2, 12, _DATA)),
+    _raw("no block size.wav", _wav(1, 1, 16_000, 0, 16, _DATA)),
+    _raw("a wrong block size.wav", _wav(1, 1, 16_000, 7, 16, _DATA, a_second=32_000)),
+    Good("a tag before.flac", _tagged_flac),
+    Good("piped.flac", _piped_flac),
     Good("truncated.wav", _half, seconds=0.75, caveats=("wav_length",)),
     Good("truncated.flac", partial(_half, format="FLAC"), caveats=("cut_short",), slack_s=0.5),
     Good("truncated.mp3", partial(_half, format="MP3", subtype="MPEG_LAYER_III"), caveats=None, slack_s=0.5),
@@ -277,6 +321,9 @@ BAD: tuple[Bad, ...] = (
     _text("1 hz.wav", riff(fmt(rate=1), chunk(b"data", _DATA)), "1 Hz"),
     _text("2 ghz.wav", riff(fmt(rate=2_000_000_000), chunk(b"data", _DATA)), "2000000000 Hz"),
     _text("no channels.wav", riff(fmt(channels=0), chunk(b"data", _DATA)), "wav"),
+    _text("24 bits in 4 bytes.wav", _wav(1, 1, 16_000, 4, 24, _IN_32), "contradicts itself"),
+    _text("stereo in 2 bytes.wav", _wav(1, 2, 16_000, 2, 16, _DATA), "contradicts itself"),
+    _text("0 hz.wav", _wav(1, 1, 0, 2, 16, _DATA), "wav"),
     _text("letter.wav", b"What is the capital of France?\n" * 40, "not an audio file"),
     _text("error page.mp3", b"<!DOCTYPE html><title>404 Not Found</title>", "not an audio file"),
     _text("photo.wav", b"\xff\xd8\xff\xe0\0\x10JFIF" + bytes(500), "not an audio file"),

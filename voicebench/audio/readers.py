@@ -30,6 +30,10 @@ class NotReadable(Exception):
         self.remedy = remedy
 
 
+class Contradictory(NotReadable):
+    """A header that does not agree with itself: what any library makes of it may have the wrong speed."""
+
+
 class Reader(Protocol):
     """An opened audio file. `announced_frames` is what the header promises, None where it says nothing
     that could be held against the file; `integer`: the coding has a full scale that it cannot exceed."""
@@ -92,6 +96,8 @@ def open_reader(file: BinaryIO, size: int, name: str) -> Iterator[Reader]:
     if kind not in _ONLY_AV:
         try:
             reader = _SoundfileReader(file, size, kind)
+        except Contradictory:
+            raise
         except NotReadable as error:
             refusal = error
         else:
@@ -127,6 +133,11 @@ class _SoundfileReader:
                 return False
 
         length = inspect_wav(file, size)
+        if length.contradiction:
+            raise Contradictory(
+                f"its wav header contradicts itself ({length.contradiction}): its speed cannot be known",
+                "Export it again, or name its coding:  ffmpeg -f s16le -ar RATE -ac CHANNELS -i FILE NEW.wav",
+            )
         self.caveats: tuple[ClipCaveat, ...] = ()
         source: Any = file.fileno()
         if length.trust == "wrong":

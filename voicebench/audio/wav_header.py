@@ -11,6 +11,8 @@ Trust = Literal["right", "wrong", "trailing"]
 
 _UNKNOWN = 0xFFFF_FFFF
 _MAX_CHUNKS = 10_000
+_FIXED_SIZE = (1, 3, 6, 7, 0xFFFE)
+"""Format tags whose samples have a fixed size: PCM, float, A-law, mu-law, extensible."""
 
 
 @dataclass(frozen=True)
@@ -19,12 +21,14 @@ class WavLength:
 
     `trust`: `right`; `wrong` (unknown or wrong: the sound goes to the end of the file); `trailing` (right,
     but bytes that belong to nothing follow). Where it is wrong, `patch` is the right length as it should
-    stand at the byte `at`.
+    stand at the byte `at`. `contradiction` says where the header does not agree with itself on how many bytes
+    a frame has, so that nobody can know the sound's speed; empty where it does.
     """
 
     trust: Trust
     at: int = 0
     patch: bytes = b""
+    contradiction: str = ""
 
 
 def inspect_wav(file: BinaryIO, file_size: int) -> WavLength:
@@ -39,7 +43,7 @@ def inspect_wav(file: BinaryIO, file_size: int) -> WavLength:
     order: Order = "big" if riff[:4] == b"RIFX" else "little"
     riff_end = 8 + int.from_bytes(riff[4:8], order)
     size_at, size_bytes, long_size = 0, 4, 0
-    position = 12
+    position, contradiction = 12, ""
     for _ in range(_MAX_CHUNKS):
         file.seek(position)
         head = file.read(24)
@@ -50,14 +54,31 @@ def inspect_wav(file: BinaryIO, file_size: int) -> WavLength:
         if head[:4] == b"ds64" and len(head) == 24:
             riff_end = 8 + int.from_bytes(head[8:16], order)
             size_at, size_bytes, long_size = position + 16, 8, int.from_bytes(head[16:24], order)
+        if head[:4] == b"fmt " and len(head) == 24:
+            contradiction = _contradiction(head[8:], order)
         if head[:4] == b"data":
             if size_bytes == 4 or declared != _UNKNOWN:
                 size_at, size_bytes, long_size = position + 4, 4, declared
             trust = _trust(file, start, long_size, riff_end, file_size, order)
             left = min(file_size - start, 256**size_bytes - 2)
-            return WavLength(trust, size_at, left.to_bytes(size_bytes, order))
+            return WavLength(trust, size_at, left.to_bytes(size_bytes, order), contradiction)
         position = start + declared + declared % 2
     return WavLength("right")
+
+
+def _contradiction(fields: bytes, order: Order) -> str:
+    """What does not fit in the fields of a format chunk, empty where all can be right.
+
+    Of the three ways in which it tells the size of a frame, one alone may be wrong, or the bytes a second.
+    """
+    tag, channels, bytes_a_frame, bits = (int.from_bytes(fields[at : at + 2], order) for at in (0, 2, 12, 14))
+    rate, bytes_a_second = (int.from_bytes(fields[at : at + 4], order) for at in (4, 8))
+    expected = channels * -(-bits // 8)
+    if tag not in _FIXED_SIZE or not expected or bytes_a_frame in (0, expected):
+        return ""
+    if bytes_a_second != rate * bytes_a_frame:
+        return ""
+    return f"{channels} x {bits} bits, but {bytes_a_frame} bytes a frame"
 
 
 def _trust(file: BinaryIO, start: int, declared: int, riff_end: int, file_size: int, order: Order) -> Trust:
