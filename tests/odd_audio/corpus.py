@@ -322,6 +322,7 @@ BAD: tuple[Bad, ...] = (
     _text("2 ghz.wav", riff(fmt(rate=2_000_000_000), chunk(b"data", _DATA)), "2000000000 Hz"),
     _text("no channels.wav", riff(fmt(channels=0), chunk(b"data", _DATA)), "wav"),
     _text("24 bits in 4 bytes.wav", _wav(1, 1, 16_000, 4, 24, _IN_32), "contradicts itself"),
+    _text("24 bits unsaid.wav", _wav(1, 1, 16_000, 4, 24, _IN_32, a_second=0), "contradicts itself"),
     _text("stereo in 2 bytes.wav", _wav(1, 2, 16_000, 2, 16, _DATA), "contradicts itself"),
     _text("0 hz.wav", _wav(1, 1, 0, 2, 16, _DATA), "wav"),
     _text("letter.wav", b"What is the capital of France?\n" * 40, "not an audio file"),

@@ -69,14 +69,15 @@ def inspect_wav(file: BinaryIO, file_size: int) -> WavLength:
 def _contradiction(fields: bytes, order: Order) -> str:
     """What does not fit in the fields of a format chunk, empty where all can be right.
 
-    Of the three ways in which it tells the size of a frame, one alone may be wrong, or the bytes a second.
+    It tells the size of a frame as channels x bits, as bytes a frame and by the bytes a second. The first is
+    taken where the second is not given or the third agrees with it.
     """
     tag, channels, bytes_a_frame, bits = (int.from_bytes(fields[at : at + 2], order) for at in (0, 2, 12, 14))
     rate, bytes_a_second = (int.from_bytes(fields[at : at + 4], order) for at in (4, 8))
     expected = channels * -(-bits // 8)
     if tag not in _FIXED_SIZE or not expected or bytes_a_frame in (0, expected):
         return ""
-    if bytes_a_second != rate * bytes_a_frame:
+    if bytes_a_second == rate * expected:
         return ""
     return f"{channels} x {bits} bits, but {bytes_a_frame} bytes a frame"
 
