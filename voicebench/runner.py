@@ -43,7 +43,7 @@ class RunOptions:
     no_text: bool = False
     load: LoadPlan = field(default_factory=LoadPlan)
     """How many turns at once, and on which schedule."""
-    environment: Mapping[str, str] = field(default_factory=lambda: dict(os.environ))
+    environment: Mapping[str, str] = field(default_factory=lambda: dict(os.environ), repr=False)
     request: Mapping[str, object] = field(default_factory=dict)
     """What was asked for beside the config, kept so that the run can be resumed."""
 

@@ -82,7 +82,7 @@ class SlotOptions:
     """A folder for the recorded streams of completed requests, for the emulator to replay."""
     emulator_log: Path | None = None
     """A file for what the emulator wrote when."""
-    environment: Mapping[str, str] = field(default_factory=lambda: dict(os.environ))
+    environment: Mapping[str, str] = field(default_factory=lambda: dict(os.environ), repr=False)
 
 
 async def run_slot(

@@ -11,6 +11,10 @@ from pathlib import Path
 from tests.cli.running import ENERGY, tones
 from tests.keys_and_text.canary import CANARY, MARKS, leaks, leaks_below, marks_of
 from tests.keys_and_text.echoing_vendor import APIS, FAULTS, mode_lines, vendor
+from voicebench.live.conversation import LiveOptions
+from voicebench.runner import RunOptions
+from voicebench.slot_run import SlotOptions
+from voicebench.stages.shared import Shared
 
 SPOKEN = ("told", "401", "garbage")
 FORMATS = "html,csv,markdown,json,trace,parquet,otel"
@@ -70,6 +74,22 @@ def test_the_search_finds_every_form() -> None:
     assert leaks(f"x {CANARY[11:19]} y")
     assert not leaks("nothing of the kind " + CANARY[:7])
     assert marks_of() == MARKS
+
+
+def test_what_holds_the_environment_does_not_show_it() -> None:
+    """Options and what the stages share can be printed, logged or stand in an error without a key."""
+    found = {"CANARY_KEY": CANARY}
+    shared = Shared(environment=found)
+    shared.get(("a client",), lambda: found)
+    holders = [
+        shared,
+        RunOptions(environment=found),
+        SlotOptions(environment=found),
+        LiveOptions(environment=found),
+    ]
+    for one in holders:
+        assert leaks(repr(one)) == []
+        assert leaks(f"{one}") == []
 
 
 async def test_no_command_lets_a_part_of_the_key_out(tmp_path: Path) -> None:

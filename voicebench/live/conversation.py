@@ -51,7 +51,7 @@ class LiveOptions:
     """Is the agent's own voice to be recognised in the microphone?"""
     wishes: Wishes = field(default_factory=Wishes)
     """What is asked for while it goes on, by key or otherwise."""
-    environment: Mapping[str, str] = field(default_factory=lambda: dict(os.environ))
+    environment: Mapping[str, str] = field(default_factory=lambda: dict(os.environ), repr=False)
 
     @property
     def anchor(self) -> Anchor:

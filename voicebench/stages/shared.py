@@ -63,11 +63,11 @@ class Shared:
     log_folder: Path | None = None
     """Where local servers write their logs, None for nowhere."""
     offline: bool = False
-    environment: dict[str, str] = field(default_factory=dict)
+    environment: dict[str, str] = field(default_factory=dict, repr=False)
     """Where keys are looked up."""
     closing: threading.Event = field(default_factory=threading.Event)
     """Set when the run is being ended: whoever still waits for something to start gives it up."""
-    _made: dict[tuple[Any, ...], Any] = field(default_factory=dict)
+    _made: dict[tuple[Any, ...], Any] = field(default_factory=dict, repr=False)
     _stack: ExitStack = field(default_factory=ExitStack)
     _making: set[tuple[Any, ...]] = field(default_factory=set)
     _lock: threading.Condition = field(default_factory=threading.Condition)
