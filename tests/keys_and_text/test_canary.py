@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import os
+import subprocess
 import sys
 from pathlib import Path
 
@@ -90,6 +91,63 @@ def test_what_holds_the_environment_does_not_show_it() -> None:
     for one in holders:
         assert leaks(repr(one)) == []
         assert leaks(f"{one}") == []
+
+
+CRASHES = """
+import asyncio, logging, os, threading
+from voicebench.stages.llm_keys import guard
+
+key = os.environ["CANARY_KEY"]
+guard(key)
+
+def broken(where):
+    raise RuntimeError(f"{where}: the key {key}") from KeyError(f"Bearer {key}")
+
+class Falling:
+    def __repr__(self):
+        return f"Falling({key})"
+
+    def __del__(self):
+        broken("destructor")
+
+async def task():
+    broken("task")
+
+async def forgotten():
+    asyncio.get_running_loop().create_task(task())
+    await asyncio.sleep(0)
+
+thread = threading.Thread(target=broken, args=("thread",), name=f"for {key}")
+thread.start()
+thread.join()
+Falling()
+asyncio.run(forgotten())
+try:
+    broken("logged")
+except RuntimeError:
+    logging.getLogger("x").exception("refused %s", key)
+logging.getLogger("x").warning("%(key)s", {"key": key})
+broken("main")
+"""
+
+
+def test_no_crash_shows_the_key() -> None:
+    """A thread, a destructor, a forgotten task, a logged error and the program itself that break with the key
+    in their errors and names print their tracebacks without it."""
+    done = subprocess.run(
+        [sys.executable, "-c", CRASHES],
+        env={**os.environ, "CANARY_KEY": CANARY},
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+    assert done.returncode == 1
+    assert done.stdout == ""
+    assert leaks(done.stderr) == []
+    for where in ("thread", "destructor", "task", "logged", "main"):
+        assert f"RuntimeError: {where}: the key [key]" in done.stderr
+    assert "refused [key]" in done.stderr
 
 
 async def test_no_command_lets_a_part_of_the_key_out(tmp_path: Path) -> None:

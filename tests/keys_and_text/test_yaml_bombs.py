@@ -8,6 +8,7 @@ import pytest
 
 from voicebench.audio.manifest import load_manifest
 from voicebench.errors import BadRequest
+from voicebench.plan import yaml_text
 from voicebench.plan.config import load_config
 
 LEVELS = "".join(f"  a{n}: &a{n} [*a{n - 1}, *a{n - 1}]\n" for n in range(1, 40))
@@ -46,6 +47,18 @@ def test_a_bomb_in_a_configuration_or_manifest_goes_off_nowhere(tmp_path: Path, 
     with pytest.raises(BadRequest, match=words) as told:
         load_manifest(tmp_path)
     assert len(str(told.value)) < 600
+
+
+def test_a_manifest_of_too_many_values_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Values are counted while they are read, keys among them."""
+    monkeypatch.setattr(yaml_text, "MOST_VALUES", 100)
+    manifest = tmp_path / "manifest.yaml"
+    manifest.write_text(f"samples: [{'[],' * 97}]\n", "utf-8")
+    with pytest.raises(BadRequest, match="is not a sample"):
+        load_manifest(tmp_path)
+    manifest.write_text(f"samples: [{'[],' * 98}]\n", "utf-8")
+    with pytest.raises(BadRequest, match="more than 100 values"):
+        load_manifest(tmp_path)
 
 
 def test_an_endless_configuration_is_read_no_further(tmp_path: Path) -> None:

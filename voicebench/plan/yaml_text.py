@@ -8,6 +8,8 @@ import yaml
 from yaml.error import MarkedYAMLError
 from yaml.nodes import MappingNode, Node, ScalarNode, SequenceNode
 
+MOST_VALUES = 250_000
+"""A file of more values, keys included, is refused: each takes a kilobyte while it is read."""
 MOST_UNFOLDED = 100_000
 """A file whose aliases stand for more values than this is refused."""
 MOST_NESTED = 64
@@ -18,6 +20,18 @@ _NUMBERS = frozenset({"tag:yaml.org,2002:int", "tag:yaml.org,2002:float"})
 
 class _Bounded(yaml.SafeLoader):
     """The safe loader, which looks over the document before it makes values of it."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__(text)
+        self._composed = 0
+
+    def compose_node(self, parent: Node | None, index: Any) -> Node | None:
+        """The next node of the document. Raises MarkedYAMLError where there are too many."""
+        self._composed += 1
+        node: Node | None = super().compose_node(parent, index)
+        if node is not None and self._composed > MOST_VALUES:
+            raise _refused(f"there are more than {MOST_VALUES:,} values", node)
+        return node
 
     def get_single_node(self) -> Node | None:
         """The document's root. Raises MarkedYAMLError where it unfolds too far."""

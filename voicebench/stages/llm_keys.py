@@ -144,8 +144,10 @@ def guard(key: str) -> None:
 
 
 def _watch_logs() -> None:
-    """Let every log record, and a crash's traceback, pass `redact`: SDKs log answers where asked to."""
+    """Let every log record, and every traceback that Python prints, pass `redact`: SDKs log answers where
+    asked to, and a thread or a destructor may break with a key in its error."""
     make, crash = logging.getLogRecordFactory(), sys.excepthook
+    crash_of_thread, crash_of_destructor = threading.excepthook, sys.unraisablehook
 
     def made(*given: Any, **more: Any) -> logging.LogRecord:
         record = make(*given, **more)
@@ -166,8 +168,25 @@ def _watch_logs() -> None:
         else:
             sys.stderr.write(redact(told))
 
+    def thread_crashed(args: threading.ExceptHookArgs) -> None:
+        told = "".join(traceback.format_exception(args.exc_type, args.exc_value, args.exc_traceback))
+        if redact(told) == told:
+            crash_of_thread(args)
+        else:
+            sys.stderr.write(f"Exception in thread {redact(args.thread.name if args.thread else '?')}:\n")
+            sys.stderr.write(redact(told))
+
+    def destructor_crashed(args: sys.UnraisableHookArgs) -> None:
+        error = traceback.format_exception(args.exc_type, args.exc_value, args.exc_traceback)
+        told = f"{args.err_msg or 'Exception ignored in'}: {args.object!r}\n{''.join(error)}"
+        if redact(told) == told:
+            crash_of_destructor(args)
+        else:
+            sys.stderr.write(redact(told))
+
     logging.setLogRecordFactory(made)
     sys.excepthook = crashed
+    threading.excepthook, sys.unraisablehook = thread_crashed, destructor_crashed
 
 
 def redact(text: str) -> str:
