@@ -9,7 +9,8 @@ import numpy as np
 import pytest
 
 from tests.cli.running import SCRIPTED
-from tests.odd_audio.corpus import BAD, GOOD, HERTZ, ONSET_S, SECONDS
+from tests.odd_audio.corpus import GOOD, HERTZ, ONSET_S, SECONDS
+from tests.odd_audio.refused import BAD
 from tests.pipeline import made_turns
 from voicebench.audio.names import printable
 from voicebench.audio.samples import EXTENSIONS, find_samples

@@ -11,7 +11,8 @@ import numpy as np
 import pytest
 
 from tests.audio.test_decode_refusals import refused_in_time
-from tests.odd_audio.corpus import BAD, END_S, GOOD, HERTZ, ONSET_S, SECONDS, Bad, Good, Sound
+from tests.odd_audio.corpus import END_S, GOOD, HERTZ, ONSET_S, SECONDS, Good, Sound
+from tests.odd_audio.refused import BAD, Bad
 from voicebench.audio.decode import decode, mono
 from voicebench.audio.manifest import Sample
 from voicebench.audio.names import printable

@@ -24,7 +24,8 @@ ClipCaveat = Literal[
 """What a listener to the figures should know about a clip that was read nevertheless.
 
 - `wav_length`: the WAV header's length is unknown or wrong; the file was read to its end.
-- `trailing_bytes`: bytes that belong to nothing follow the sound; they were left out.
+- `trailing_bytes`: bytes that belong to nothing, or in Ogg to another recording, follow the sound; they were
+  left out.
 - `cut_short`: the decoder stopped before the announced end; what had come until then is the clip.
 - `non_finite`: some samples were NaN or infinite; they were set to 0.
 - `over_full_scale`: some samples lie beyond +-1.0; they stay so, and saturate in 16-bit PCM.

@@ -13,6 +13,7 @@ from typing import Any, BinaryIO, Protocol, cast
 import numpy as np
 
 from voicebench.audio.clip import ClipCaveat, Samples
+from voicebench.audio.ogg_chain import is_chained
 from voicebench.audio.wav_header import Patched, inspect_wav
 from voicebench.errors import MissingExtra
 
@@ -143,7 +144,7 @@ class _SoundfileReader:
         if length.trust == "wrong":
             self.caveats = ("wav_length",)
             source = Patched(file, length.at, length.patch)
-        elif length.trust == "trailing":
+        elif length.trust == "trailing" or (kind == "ogg" and is_chained(file, size)):
             self.caveats = ("trailing_bytes",)
         file.seek(0)
         self._errors = (soundfile.SoundFileError,)
