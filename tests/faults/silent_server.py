@@ -24,6 +24,8 @@ class SilentServer:
 
     def __init__(self, silence: Silence) -> None:
         self.silence = silence
+        self.refuses: list[int] = []
+        """The HTTP statuses with which the next handshakes are refused, one each."""
         self.connections = 0
         self.port = 0
         self._writers: list[asyncio.StreamWriter] = []
@@ -34,6 +36,11 @@ class SilentServer:
         self.connections += 1
         self._writers.append(writer)
         head = await reader.readuntil(b"\r\n\r\n")
+        if self.refuses:
+            told = b"HTTP/1.1 %d No\r\nRetry-After: 0\r\nContent-Length: 0\r\nConnection: close\r\n\r\n"
+            writer.write(told % self.refuses.pop(0))
+            writer.close()
+            return
         if silence != "handshake":
             writer.write(accepted(head))
         request = await reader.read(1 << 20)

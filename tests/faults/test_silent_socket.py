@@ -6,19 +6,19 @@ import asyncio
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
-from typing import Any, get_args
+from typing import Any, cast, get_args
 
 import pytest
 
 from tests.faults.silent_server import SAID, Silence, SilentServer, silent_server
 from tests.pipeline.driven import SPEECH_S, clip
 from tests.pipeline.emulated_turns import emulated_mode, talking_to
-from tests.stages.asked import QUESTION, a_mode, stage_of
+from tests.stages.asked import QUESTION, a_mode, stage_of, through_pipecat
 from voicebench.clock import NS_PER_S
 from voicebench.plan.config import Conversation
-from voicebench.stages import llm_responses_ws
 from voicebench.stages.llm import Tap
-from voicebench.stages.llm_responses_ws import SocketAsker
+from voicebench.stages.llm_responses_ws import DRAIN_S, SocketAsker
+from voicebench.stages.llm_socket import connect_options
 from voicebench.stages.shared import Shared
 from voicebench.turns.records import Outcome
 
@@ -98,11 +98,9 @@ async def test_a_spoken_turn_ends_when_its_endpoint_was_silent_for_so_long() -> 
 
 async def test_a_server_that_answers_no_ping_is_one_that_fell_silent(monkeypatch: pytest.MonkeyPatch) -> None:
     """Where the socket's own pings find out first, the request is `timed_out`, too, with text or without."""
-    options = llm_responses_ws.connect_options
     monkeypatch.setattr(
-        llm_responses_ws,
-        "connect_options",
-        lambda settings: {**options(settings), "ping_interval": 0.1, "ping_timeout": 0.1},
+        "voicebench.stages.llm_responses_ws.connect_options",
+        lambda settings: {**connect_options(settings), "ping_interval": 0.1, "ping_timeout": 0.1},
     )
 
     async def check(server: SilentServer) -> None:
@@ -129,3 +127,23 @@ async def test_a_request_given_up_does_not_wait_for_a_farewell() -> None:
         server.silence = "none"
         following = await asker.ask(QUESTION)
     assert (following.status, following.text) == ("ok", SAID)
+
+
+async def test_a_barge_in_on_a_silent_server_leaves_the_next_turn_well() -> None:
+    """Of a reply that was broken off and never ends nothing is waited for long, and nothing is taken for the
+    next reply."""
+    async with silent_server("mid-stream") as server:
+        begun: list[float] = []
+
+        def before_each(_: object) -> None:
+            begun.append(time.monotonic())
+            server.silence = "none" if len(begun) > 1 else "mid-stream"
+
+        spoken = await through_pipecat(
+            cast(Any, server), API, prompts=(QUESTION, QUESTION), interrupt_at=1, before_each=before_each
+        )
+        lasted_s = time.monotonic() - begun[1]
+    assert [log.status for log in spoken.streams] == ["cancelled", "ok"]
+    assert spoken.replies == [SAID, SAID]
+    assert server.connections == 2
+    assert lasted_s <= DRAIN_S + 1.0

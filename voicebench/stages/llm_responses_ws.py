@@ -8,9 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Awaitable
-from typing import Any, TypeVar
-from urllib.parse import urlsplit, urlunsplit
+from typing import Any
 
 from voicebench.clock import now_ns
 from voicebench.plan.config import Conversation
@@ -29,6 +27,15 @@ from voicebench.stages.llm_responses import (
     replies_are_no_errors,
     request_fields,
 )
+from voicebench.stages.llm_socket import (
+    connect_options,
+    in_time,
+    is_closed,
+    is_open,
+    is_unanswered,
+    socket_address,
+    with_status,
+)
 from voicebench.stages.quiet import hush_pipecat
 from voicebench.stages.shared import Shared
 from voicebench.turns.stream import AttemptLog, StreamLog
@@ -36,38 +43,9 @@ from voicebench.turns.stream import AttemptLog, StreamLog
 ASKED_AGAIN = ("previous_response_not_found", "websocket_connection_limit_reached")
 """Errors upon which pipecat's service sends the request again, with the whole conversation."""
 
-OPEN_S = 10.0
-"""So long, at most, may the opening of a socket take; less where the endpoint may be silent for less."""
-CLOSE_S = 0.5
-"""So long is waited for the other side's farewell."""
-UNANSWERED = "keepalive ping timeout"
-"""Why a socket was closed whose other side answers no ping, in the words of its library."""
-
-Waited = TypeVar("Waited")
-
-
-def socket_address(settings: Endpoint) -> str:
-    """Where the endpoint takes WebSockets."""
-    parts = urlsplit(settings.base_url)
-    scheme = "wss" if parts.scheme == "https" else "ws"
-    return urlunsplit((scheme, parts.netloc, f"{parts.path}/responses", "", ""))
-
-
-def connect_options(settings: Endpoint) -> dict[str, Any]:
-    """How a socket is opened and closed: never through a proxy where it leads to this machine."""
-    times = {"open_timeout": min(OPEN_S, settings.timeout_s), "close_timeout": CLOSE_S}
-    return {**times, "proxy": None} if settings.on_this_machine else times
-
-
-async def in_time(waited: Awaitable[Waited], timeout_s: float) -> Waited:
-    """What `waited` gives. Raises TimeoutError where that takes longer than an endpoint may be silent."""
-    try:
-        async with asyncio.timeout(timeout_s) as limit:
-            return await waited
-    except TimeoutError:
-        if not limit.expired():
-            raise
-        raise TimeoutError(f"the endpoint was silent for {timeout_s:g} s") from None
+DRAIN_S = 1.0
+"""So long may a reply that was broken off take to end; after that the socket is given up, as what is left of
+the reply would be taken for the next one."""
 
 
 def build(
@@ -107,6 +85,8 @@ def _tapped(service_class: type[Any], tap: Tap, settings: Endpoint) -> type[Any]
 
         _log: StreamLog | None = None
         _sent: dict[str, Any] | None = None
+        _refusal: Exception | None = None
+        _connect_ns: int | None = None
 
         async def _process_context(self, context: Any) -> None:
             try:
@@ -120,8 +100,32 @@ def _tapped(service_class: type[Any], tap: Tap, settings: Endpoint) -> type[Any]
                 if log is not None:
                     tap.ended_by_us(log)
 
+        async def _drain_cancelled_response(self) -> None:
+            socket = self._websocket
+            try:
+                await in_time(super()._drain_cancelled_response(), min(DRAIN_S, timeout_s))
+            except TimeoutError:
+                if socket is not None:
+                    socket.transport.abort()
+                await self._disconnect_websocket()
+
         async def _websocket_connect(self, uri: str, **more: Any) -> Any:
-            return await super()._websocket_connect(uri, **options, **more)
+            self._refusal, begun = None, now_ns()
+            try:
+                opened = await super()._websocket_connect(uri, **options, **more)
+            except Exception as error:
+                self._refusal = with_status(error)
+                raise
+            self._connect_ns = now_ns() - begun
+            return opened
+
+        async def _try_reconnect(self, *_: Any, **__: Any) -> bool:
+            # Once, and at once: what is tried again is the mode's to say, and stands in the log.
+            if self._disconnecting or not self._is_service_usable:
+                return False
+            await self._disconnect_websocket()
+            await self._connect_websocket()
+            return self._websocket is not None
 
         async def _ensure_connected(self) -> None:
             log = self._log
@@ -130,20 +134,29 @@ def _tapped(service_class: type[Any], tap: Tap, settings: Endpoint) -> type[Any]
             else:
                 log.attempts.append(AttemptLog(now_ns()))
             before = self._websocket
-            begun = now_ns()
-            try:
-                await in_time(super()._ensure_connected(), timeout_s)
-            except BaseException as error:
-                tap.failed(log, error)
-                raise
+            await self._connected(log)
             log.new_connection = self._websocket is not before
             if log.new_connection:
-                log.connect_ns = now_ns() - begun
+                log.connect_ns = self._connect_ns
+
+        async def _connected(self, log: StreamLog) -> None:
+            """See that the socket is open. Raises why it could not be opened, which is in the log then."""
+            while True:
+                try:
+                    return await in_time(super()._ensure_connected(), timeout_s)
+                except Exception as error:
+                    why = error if isinstance(error, TimeoutError) else self._refusal or error
+                    if not await _again(tap, log, why):
+                        tap.failed(log, why)
+                        raise why from None
+                except BaseException as cancelled:
+                    tap.failed(log, cancelled)
+                    raise
 
         async def _ws_send(self, message: dict[str, Any]) -> None:
             if self._log is not None and message.get("type") == "response.create":
                 self._log.asked, self._sent = asked_options(message), message
-            await super()._ws_send(message)
+            await in_time(super()._ws_send(message), timeout_s)
 
         async def _ws_recv(self) -> Any:
             log, socket = self._log, self._websocket
@@ -172,13 +185,9 @@ def _tapped(service_class: type[Any], tap: Tap, settings: Endpoint) -> type[Any]
 
         async def _sent_again(self) -> Any:
             """The first event after the request was sent once more."""
-            try:
-                await in_time(super()._ensure_connected(), timeout_s)
-                await super()._ws_send(self._sent)
-            except (OSError, ConnectionClosed) as error:
-                if self._log is not None:
-                    tap.failed(self._log, error)
-                raise
+            if self._log is not None:
+                await self._connected(self._log)
+            await in_time(super()._ws_send(self._sent), timeout_s)
             return await self._ws_recv()
 
     Tapped.__name__ = Tapped.__qualname__ = service_class.__name__
@@ -208,7 +217,7 @@ def _closed(tap: Tap, log: StreamLog, closed: Exception) -> None:
     """The socket closed before the terminal event."""
     from websockets.exceptions import ConnectionClosedOK
 
-    if _is_unanswered(closed):
+    if is_unanswered(closed):
         tap.failed(log, TimeoutError("the endpoint answered no ping"))
     elif isinstance(closed, ConnectionClosedOK) or log.first_token_ns is not None:
         tap.ended(log)
@@ -243,7 +252,7 @@ class SocketAsker:
             self._tap.failed(log, error)
             raise
         except Exception as error:
-            if _is_closed(error):
+            if is_closed(error):
                 _closed(self._tap, log, error)
             else:
                 self._tap.failed(log, error)
@@ -266,11 +275,11 @@ class SocketAsker:
                 event = await in_time(self._socket.recv_bytes(), self._timeout_s)
                 _take(self._tap, log, json.loads(event))
         except Exception as error:
-            broken = _is_closed(error) or is_broken_connection(error)
+            broken = is_closed(error) or is_broken_connection(error)
             if isinstance(error, TimeoutError):
                 self._abort()
             await self._drop()
-            if not broken or not await _again(self._tap, log, ConnectionError(str(error))):
+            if not await _again(self._tap, log, ConnectionError(str(error)) if broken else error):
                 raise
         else:
             await _again(self._tap, log)
@@ -278,12 +287,16 @@ class SocketAsker:
     async def _connected(self, log: StreamLog) -> None:
         """Open the socket where there is none, or where the other side has closed it."""
         log.new_connection = False
-        if self._socket is not None and _is_open(self._socket):
+        if self._socket is not None and is_open(self._socket):
             return
         await self._drop()
         begun = now_ns()
         manager = self._client.responses.connect(websocket_connection_options=self._options)
-        self._socket = await in_time(manager.enter(), self._timeout_s)
+        try:
+            self._socket = await in_time(manager.enter(), self._timeout_s)
+        except Exception as error:
+            with_status(error)
+            raise
         log.new_connection, log.connect_ns = True, now_ns() - begun
 
     def _abort(self) -> None:
@@ -296,31 +309,6 @@ class SocketAsker:
         socket, self._socket = self._socket, None
         if socket is not None:
             await socket.close()
-
-
-def _is_open(socket: Any) -> bool:
-    from websockets.protocol import State
-
-    inner = getattr(socket, "_connection", None)
-    return getattr(inner, "state", State.OPEN) is State.OPEN
-
-
-def _is_closed(error: BaseException) -> bool:
-    """Did the socket close: as websockets raises it, or as the SDK words it?"""
-    from websockets.exceptions import ConnectionClosed
-
-    chain: BaseException | None = error
-    while chain is not None:
-        if isinstance(chain, ConnectionClosed):
-            return True
-        chain = chain.__cause__ or chain.__context__
-    return False
-
-
-def _is_unanswered(error: BaseException) -> bool:
-    """Was the socket closed by us, as its other side answered no ping?"""
-    sent = getattr(error, "sent", None)
-    return getattr(sent, "reason", None) == UNANSWERED
 
 
 def ask(
