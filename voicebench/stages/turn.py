@@ -6,7 +6,7 @@ from typing import Any
 
 from pydantic import Field
 
-from voicebench.clock import now_ns
+from voicebench.clock import NS_PER_S, now_ns
 from voicebench.plan.config import Settings, Vad
 from voicebench.plan.registry import Plugin
 from voicebench.stages.quiet import hush_pipecat
@@ -57,12 +57,29 @@ def build_smart_turn(settings: SmartTurnSettings, vad: Vad, work: WorkLog) -> An
             work.add("turn_model", start)
             return verdict
 
+    class OnOurClock(TurnAnalyzerUserTurnStopStrategy):  # type: ignore[no-untyped-call]  # so is pipecat's
+        """Waits for a late transcript by the monotonic clock.
+
+        pipecat takes what is left of that wait from the wall clock, once its analyzer is done: a clock that
+        is set meanwhile would end the turn at once, or hold it for as long as it was set back.
+        """
+
+        _until_ns = 0
+
+        async def _handle_vad_user_stopped_speaking(self, frame: Any) -> None:
+            self._until_ns = now_ns() + round((self._stt_timeout - frame.stop_secs) * NS_PER_S)
+            await super()._handle_vad_user_stopped_speaking(frame)
+
+        async def _timeout_handler(self, timeout: float) -> None:  # noqa: ASYNC109 - pipecat's own signature
+            left = max(0.0, (self._until_ns - now_ns()) / NS_PER_S) if self._vad_stopped else timeout
+            await super()._timeout_handler(left)
+
     analyzer = TimedSmartTurn(
         cpu_count=settings.threads, params=SmartTurnParams(stop_secs=settings.silence_secs)
     )
     return UserTurnStrategies(
         start=[VADUserTurnStartStrategy()],
-        stop=[TurnAnalyzerUserTurnStopStrategy(turn_analyzer=analyzer)],
+        stop=[OnOurClock(turn_analyzer=analyzer)],
     )
 
 
