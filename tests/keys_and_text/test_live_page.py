@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import importlib.util
 import json
 import re
@@ -10,10 +11,13 @@ import warnings
 from pathlib import Path
 from typing import Any
 
+import aiohttp
 import pytest
 
 import voicebench.live.web
 from tests.export.html_page import HOSTILE
+from voicebench.live.web.page import Page
+from voicebench.live.web.server import WebOptions, WebServer
 
 STATIC = Path(voicebench.live.web.__file__).parent / "static"
 SINKS = (
@@ -56,6 +60,34 @@ def test_no_script_of_ours_makes_markup_of_text() -> None:
         assert re.findall(SINKS, script.read_text("utf-8")) == [], script.name
     assert re.findall(SINKS, "x.innerHTML = y")
     assert re.findall(SINKS, "element('b', { onclick: y })")
+
+
+async def test_no_text_keeps_the_page_from_hearing_more() -> None:
+    """Half a surrogate pair, a NaN and an infinity are told to the page, and so is what follows."""
+    page = Page()
+    page.welcome = lambda: {"type": "welcome", "turns": ["\ud83d"]}
+    server = WebServer(WebOptions(), page)
+    await server.start()
+    try:
+        async with (
+            asyncio.timeout(10),
+            aiohttp.ClientSession() as session,
+            session.ws_connect(
+                server.url + "socket", origin=server.url.rsplit("/", 2)[0], max_msg_size=0
+            ) as socket,
+        ):
+            heard: list[dict[str, Any]] = []
+            while not heard or heard[-1].get("text") != "last":
+                message = json.loads(await socket.receive_str())
+                if message["type"] == "welcome":
+                    for text in ("half \ud83d", "\u2028</script>", "last"):
+                        page.tell(type="note", text=text, figures=[float("nan"), float("inf")])
+                heard += [message] if message["type"] != "ping" else []
+    finally:
+        await server.close()
+    assert heard[0] == {"type": "welcome", "turns": ["\ufffd"]}
+    assert [one["text"] for one in heard[1:]] == ["half \ufffd", "\u2028</script>", "last"]
+    assert heard[1]["figures"] == [None, None]
 
 
 @pytest.mark.skipif(

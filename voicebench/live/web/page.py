@@ -27,6 +27,7 @@ from voicebench.live.web.messages import (
     to_play,
     told,
 )
+from voicebench.turns.durable import strict_json
 
 LOST_AFTER_NS = 700_000_000
 """A page whose microphone has given nothing for so long is gone."""
@@ -76,7 +77,7 @@ class Page:
     def tell(self, **message: Any) -> None:
         """Tell the page something; nobody hears it while no page is there."""
         if self._socket is not None:
-            self._outgoing.put_nowait(json.dumps(message, ensure_ascii=False, allow_nan=False))
+            self._outgoing.put_nowait(strict_json(message).decode())
 
     def play(self, first: int, samples: NDArray[np.int16]) -> None:
         """Send sound, its first sample's number before it; it is lost while no page is there.
@@ -118,7 +119,7 @@ class Page:
             asyncio.create_task(self._write(socket, self._outgoing), name="page writer"),
             asyncio.create_task(self._ping(), name="page pings"),
         ]
-        self._outgoing.put_nowait(json.dumps(self.welcome(), ensure_ascii=False, allow_nan=False))
+        self._outgoing.put_nowait(strict_json(self.welcome()).decode())
         try:
             await self._read(socket)
         except Refused as refused:
