@@ -6,6 +6,7 @@ import base64
 import hashlib
 import re
 from pathlib import Path
+from urllib.parse import unquote
 
 import pytest
 
@@ -85,6 +86,19 @@ def test_recordings_are_links_and_on_request_inside(tmp_path: Path) -> None:
     page = Page(export(report, records, embed_audio=tmp_path))
     encoded = base64.b64encode(b"fLaC-bytes").decode()
     assert sorted(page.attributes("src")) == ["audio/gone.flac", f"data:audio/flac;base64,{encoded}"]
+
+
+@pytest.mark.parametrize(
+    "folder", ["javascript:alert(1)", '" onerror="alert(1)', "<b>", "a b#c?d", "..\u2028", "b\udcff"]
+)
+def test_the_way_to_a_recording_is_an_address_whatever_folders_are_called(folder: str) -> None:
+    """A folder's name between page and run is quoted: it is no scheme, attribute, query or fragment."""
+    records = [made(0, audio="audio/x.flac")]
+    page = Page(export(build_report(run_info(records), records), records, way_to_run=f"{folder}/"))
+    (source,) = page.attributes("src")
+    assert unquote(source, errors="surrogateescape") == f"{folder}/audio/x.flac"
+    assert not set(source) & set(":\"'<>#? \u2028")
+    assert not [name for _, found in page.tags for name in found if name.startswith("on")]
 
 
 def test_embedding_follows_no_link_out_of_the_run(tmp_path: Path) -> None:

@@ -174,8 +174,9 @@ def test_names_of_written_files_steer_no_console(
     from tests.keys_and_text.test_hostile_run import folder_of_a_run
 
     monkeypatch.chdir(tmp_path)
-    run = folder_of_a_run(tmp_path).rename(tmp_path / "run\x1b[2J\u202e")
+    run = folder_of_a_run(tmp_path).rename(tmp_path / "run\x1b[2J\u202e\udcff")
     assert main(["report", str(run), "--verbose"]) == 0
+    assert main(["report", str(run), "--format", "html", "--out", "elsewhere\x1b[2J\udcff"]) == 0
     told = capsys.readouterr()
     assert "wrote" in told.err
     assert steers(told.out + told.err) == set()

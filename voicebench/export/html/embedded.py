@@ -8,7 +8,7 @@ from pathlib import Path
 from urllib.parse import quote
 
 from voicebench.export.html.waterfalls import Addressed
-from voicebench.turns.durable import open_to_read
+from voicebench.turns.durable import open_to_read, whole_text
 
 MOST_BYTES = 64 << 20
 """No recording of a turn is larger."""
@@ -32,9 +32,17 @@ def addresser(way_to_run: str = "", embedded: Path | None = None) -> Addressed:
 
     def addressed(path: str) -> tuple[str, bool]:
         content = None if root is None else _data(root, path)
-        return (quote(f"{way_to_run}{path}"), False) if content is None else (content, True)
+        return (_quoted(f"{way_to_run}{path}"), False) if content is None else (content, True)
 
     return addressed
+
+
+def _quoted(path: str) -> str:
+    """`path` as an address; bytes of a folder's name that are not UTF-8 stay those bytes."""
+    try:
+        return quote(path, errors="surrogateescape")
+    except UnicodeEncodeError:
+        return quote(whole_text(path))
 
 
 def _data(root: Path, path: str) -> str | None:
