@@ -29,11 +29,10 @@ def plain() -> Config:
     """pipecat's own services as they come, on the same models: nothing of ours but source, sink and clock.
 
     WhisperSTTService and PiperTTSService with their own loading, threads, beam and 30 s window; Smart Turn
-    with its own waits; sentences as pipecat cuts them; 24 kHz out, where the voice is resampled. Three things
-    are in its favour, so that it is not made to look slow: Whisper's weights are read as 8-bit integers as
-    ours are (its default would be 32-bit floats on this kind of machine), pipecat's metrics and RTVI are off,
-    and the sink takes 10 ms chunks in place of 40 ms. The language model is the same server with the same
-    request for all arms.
+    with its own waits; sentences as pipecat cuts them; RTVI on, 40 ms chunks and 24 kHz out. Two things are
+    in its favour: Whisper's weights are read as 8-bit integers as ours are (its default would be 32-bit
+    floats on this kind of machine), and pipecat's metrics are off. The language model is the same server
+    with the same request for all arms.
     """
     whisper = resolve_whisper("tiny.en").folder
     voice = resolve_piper("en_US-joe-medium").model
@@ -55,6 +54,7 @@ def plain() -> Config:
                 "arguments": {"download_dir": voice.parent},
                 "settings": {"voice": "en_US-joe-medium"},
             },
+            "pipecat": {"rtvi": True, "out_chunk_ms": 40},
         }
     )
 
@@ -73,21 +73,17 @@ def _local(**settings: Any) -> list[Mode]:
 
 OFF: dict[str, dict[str, Any]] = {
     "short window": {"asr": {"window": "full", "beam_size": 1}},
-    "short window (beam 5)": {"asr": {"window": "full", "beam_size": 5}},
-    "early transcription": {"early": {"transcribe_after_ms": None, "warm_llm": False}},
-    "prompt warming and LLM speculation": {
-        "early": {"warm_llm": False, "speculate_llm": False, "prefetch_tts": False}
-    },
+    "early transcription": {"early": {"transcribe_after_ms": None}},
+    "silence by level": {"early": {"silence": "vad", "transcribe_after_ms": 64}},
     "first clause": {"clause": {"rule": "sentence"}},
     "first clause cut (natural)": {"clause": {"rule": "natural"}},
+    "voice in pieces": {"tts": {"pieces": False}},
     "trimmed silence": {"tts": {"trim_leading_silence": False}},
     "asr on 1 thread (2)": {"asr": {"cpu_threads": 2}},
     "tts on 2 threads (1)": {"tts": {"threads": 1}},
-    "tts spins (not)": {"tts": {"spin": False}},
+    "tts does not spin (spins)": {"tts": {"spin": True}},
     "llm on 2 threads (1)": {"own_modes": _local(threads=1)},
     "llm as others (niceness 10)": {"own_modes": _local(niceness=10)},
-    "early at 64 ms (96)": {"early": {"transcribe_after_ms": 96}},
-    "early at 64 ms (32)": {"early": {"transcribe_after_ms": 32}},
     "wait of 0.2 s (0.35)": {"vad": {"stop_secs": 0.35}},
     "vad only (Smart Turn)": {"turn": {"kind": "smart_turn", "silence_secs": 3.0}},
 }
@@ -95,8 +91,8 @@ OFF: dict[str, dict[str, Any]] = {
 begun on it."""
 
 AHEAD = ("speculate_llm", "prefetch_tts")
-"""The further steps of early work, each resting on the one before: a model asked ahead, its clause spoken
-ahead."""
+"""The further steps of early work, each resting on the one before: a model asked ahead (in place of warming
+its prompt), its clause spoken ahead."""
 
 
 def changes() -> dict[str, dict[str, Any]]:

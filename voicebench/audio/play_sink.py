@@ -25,13 +25,13 @@ class PlaySink(BaseOutputTransport):
     It stands for a device of no latency of its own: `playout` then holds only what the pipeline adds.
     """
 
-    def __init__(self, sample_rate: int) -> None:
+    def __init__(self, sample_rate: int, chunk_ms: int = 10) -> None:
         super().__init__(
             TransportParams(
                 audio_out_enabled=True,
                 audio_out_sample_rate=sample_rate,
                 audio_out_channels=1,
-                audio_out_10ms_chunks=1,
+                audio_out_10ms_chunks=chunk_ms // 10,
                 audio_out_end_silence_secs=0,
             )
         )

@@ -174,7 +174,14 @@ def build(
     ask_early(config.early, mode, config.clause, asr, llm, tts, strategies, tap, work)
     rate = getattr(tts, "native_rate", DEFAULT_RATE)
 
-    source, sink = transports(rate) if transports is not None else (FileSource(), PlaySink(rate))
+    source, sink = (
+        transports(rate)
+        if transports is not None
+        else (
+            FileSource(),
+            PlaySink(rate, config.pipecat.out_chunk_ms),
+        )
+    )
     hold_rate(source, RATE)
     toolbox = Toolbox(mode.tools)
     toolbox.register(llm)
@@ -203,7 +210,7 @@ def build(
         ),
         clock=MonotonicClock(),
         observers=[observer, says],
-        enable_rtvi=False,
+        enable_rtvi=config.pipecat.rtvi,
         enable_turn_tracking=False,
         idle_timeout_secs=None,
         cancel_on_idle_timeout=False,

@@ -84,6 +84,15 @@ class Early(Settings):
     on this machine (`piper`)."""
 
 
+class Pipecat(Settings):
+    """pipecat's own options that cost latency. pipecat has them at `rtvi: true` and `out_chunk_ms: 40`."""
+
+    rtvi: bool = False
+    """Its messages for a client on the other side are made, though nobody receives them here."""
+    out_chunk_ms: int = Field(10, ge=10, le=100, multiple_of=10)
+    """Speech goes to the transport in pieces of this length, and only in whole ones."""
+
+
 class Conversation(Settings):
     """What the model is told, and how long it may answer. Each turn stands alone, without history."""
 
@@ -136,6 +145,7 @@ class Config(Settings):
     clause: Clause = Clause()
     early: Early = Early()
     conversation: Conversation = Conversation()
+    pipecat: Pipecat = Pipecat()
 
     @model_validator(mode="after")
     def _consistent(self) -> Self:
