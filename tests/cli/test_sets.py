@@ -27,7 +27,7 @@ calibration_turns: 0
 warmup_turns: 0
 turn_timeout_s: 10
 """
-SAMPLE = Path(__file__).parents[2] / "audio_samples" / "capital-of-france.wav"
+SAMPLE = Path(__file__).parents[2] / "audio_samples" / "yes.wav"
 
 
 @pytest.fixture(scope="module")
