@@ -10,13 +10,13 @@ from voicebench.errors import ExitStatus, VoicebenchError
 
 def main(arguments: list[str] | None = None) -> int:
     """Run one command. Returns the exit status; a person's mistake is told in words, without a traceback."""
-    from voicebench.cli.app import run
-
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             # What the terminal's encoding cannot show is shown as a question mark; nothing breaks.
             stream.reconfigure(errors="replace")
     try:
+        from voicebench.cli.app import run
+
         return run(sys.argv[1:] if arguments is None else arguments)
     except VoicebenchError as problem:
         from voicebench.models.names import printable
