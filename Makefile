@@ -9,8 +9,8 @@ BIN := $(VENV)/bin
 SETUP := $(VENV)/.set-up
 
 # make soak   the long checks of the measurement itself, about half an hour
-# make bench  plain pipecat against voicebench's stack on this machine, about eight minutes: bench.json
-# make bench-full  all samples, three runs, one setting changed at a time, about six hours: bench-full.json and .md;
+# make bench  plain pipecat against voicebench's stack on this machine, about six minutes: bench.json
+# make bench-full  all samples, three runs, one setting changed at a time, over two hours: bench-full.json and .md;
 #                  stopped, it goes on behind the last turn (make clean-bench begins anew)
 
 .PHONY: demo test soak bench bench-full clean-bench lint types check-layers clean
@@ -42,7 +42,7 @@ bench: $(SETUP)
 bench-full: $(SETUP)
 	$(BIN)/voicebench models fetch
 	$(BIN)/python -m tests.benchmarks.bench_stack --arms plain,voicebench,off --samples all --repeats 4 \
-		--least 60 --runs 3 --out bench-full.json --resume
+		--repeats-off 1 --least 60 --runs 3 --out bench-full.json --resume
 
 clean-bench:
 	rm -f bench.json bench.md bench-run-*.json* bench-full.json bench-full.md bench-full-run-*.json*

@@ -124,3 +124,22 @@ def test_a_stop_loses_no_turn(tmp_path: Path) -> None:
     path.write_text("".join(json.dumps(one.to_dict()) + "\n" for one in made) + '{"arm": "a", "sam', "utf-8")
     assert read_rows(path) == made
     assert path.read_bytes().endswith(b"}\n")
+
+
+def test_errors_and_cutoffs_are_held_against_plain_pipecat_with_their_intervals() -> None:
+    """Shares of words and turns are compared over the same samples; equal ones differ by nothing."""
+    ours = rows("voicebench", 500) + [row("voicebench", 40, 400.0, cutoffs=1)]
+    plain = [row("plain", place, 1200.0, wer_errors=int(place % 10 == 0)) for place in range(31)]
+    told = summary([*ours, *plain], ["plain", "voicebench"], 24)
+    assert told["wer_less_plain"] == pytest.approx(31 / 310 - 4 / 310)
+    low, high = told["wer_less_plain_ci95"]
+    assert low <= told["wer_less_plain"] <= high
+    assert told["cutoffs_less_plain"] == pytest.approx(1 / 31)
+    assert told["cutoffs_less_plain_ci95"][0] <= 0 < told["cutoffs_less_plain_ci95"][1]
+    same = summary(
+        [*plain, *(row("voicebench", p, 1.0, wer_errors=int(p % 10 == 0)) for p in range(31))],
+        ["plain", "voicebench"],
+        24,
+    )
+    assert same["wer_less_plain"] == 0
+    assert same["wer_less_plain_ci95"] == (0, 0)

@@ -188,17 +188,66 @@ def _stages(rows: Sequence[Row]) -> dict[str, float | None]:
     return {name: float(np.median(values)) if values else None for name, values in found.items()}
 
 
-def summary(rows: Sequence[Row], arms: Sequence[str], least: int) -> dict[str, Any]:
-    """The figures of all arms, ours as a share of plain pipecat's, and whether each has `least` turns."""
+def summary(
+    rows: Sequence[Row], arms: Sequence[str], least: int, counted: Sequence[str] | None = None
+) -> dict[str, Any]:
+    """The figures of all arms, ours as a share of plain pipecat's, and which of `counted` (None: all) have
+    fewer than `least` turns."""
     by_arm = {name: [row for row in rows if row.arm == name] for name in arms}
     told: dict[str, Any] = {"arms": {name: figures(own) for name, own in by_arm.items()}}
     told["least_n"] = least
-    told["short_of_n"] = [name for name in arms if told["arms"][name]["n"] < least]
+    told["short_of_n"] = [
+        name for name in (arms if counted is None else counted) if told["arms"][name]["n"] < least
+    ]
     if "plain" in by_arm and "voicebench" in by_arm:
         ours, plain = latencies(by_arm["voicebench"]), latencies(by_arm["plain"])
         ratio = between(ours, plain, lambda one, other: one / other)
         told["ratio_p50"], told["ratio_p50_ci95"] = (None, None) if ratio is None else ratio
+        for name, part in (("wer_less_plain", _word_errors), ("cutoffs_less_plain", _cut)):
+            found = share_apart(by_arm["voicebench"], by_arm["plain"], part)
+            told[name], told[f"{name}_ci95"] = (None, None) if found is None else found
     return told
+
+
+def share_apart(
+    one: Sequence[Row], other: Sequence[Row], part: Callable[[Row], tuple[int, int]]
+) -> tuple[float, tuple[float, float] | None] | None:
+    """The share in `one` less that in `other`, with its 95 % interval over the samples that both have.
+
+    `part` gives a turn's count and what it is of: word errors of words, a cut turn of 1. None where a side
+    has nothing to count of.
+    """
+    shared = sorted({row.sample for row in one} & {row.sample for row in other})
+    sums = np.asarray(
+        [
+            [
+                [sum(part(row)[i] for row in side if row.sample == name) for i in (0, 1)]
+                for side in (one, other)
+            ]
+            for name in shared
+        ],
+        dtype=np.float64,
+    )
+    if not shared or not sums[:, :, 1].sum(axis=0).all():
+        return None
+
+    def apart(drawn: Floats) -> float:
+        counts, of = drawn.sum(axis=0).T
+        return float(counts[0] / of[0] - counts[1] / of[1])
+
+    draw = np.random.default_rng(7)
+    picks = [draw.integers(0, len(shared), len(shared)) for _ in range(DRAWS)]
+    found = [apart(sums[picked]) for picked in picks if sums[picked][:, :, 1].sum(axis=0).all()]
+    low, high = np.percentile(found, (2.5, 97.5))
+    return apart(sums), (float(low), float(high))
+
+
+def _word_errors(row: Row) -> tuple[int, int]:
+    return row.wer_errors, row.wer_words
+
+
+def _cut(row: Row) -> tuple[int, int]:
+    return int(bool(row.cutoffs) or "cutoff" in row.flags), int(row.has_speech)
 
 
 def ablation(rows: Sequence[Row], arms: Sequence[str]) -> str:

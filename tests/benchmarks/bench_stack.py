@@ -37,6 +37,7 @@ from voicebench.plan.config import Config
 from voicebench.plan.modes import find_mode
 from voicebench.stages.shared import Shared
 
+MAIN = ("plain", "voicebench")
 WARMUP_TURNS = 2
 MOST_REPEATS = 2
 """Where turns do not count, so many times the planned repeats are run at most."""
@@ -59,6 +60,18 @@ class Asked:
     samples: tuple[Sample, ...]
     repeats: int
     least: int
+    repeats_off: int | None = None
+    """Of the arms with one setting changed; they need no least number of turns. None: as the others."""
+
+    def arms_of(self, repeat: int) -> tuple[str, ...]:
+        """The arms that take part in this repeat."""
+        few = self.repeats_off is not None and repeat >= self.repeats_off
+        return tuple(name for name in self.arms if name in MAIN or not few)
+
+    @property
+    def counted(self) -> tuple[str, ...]:
+        """The arms that must reach the least number of turns in each run."""
+        return self.arms if self.repeats_off is None else tuple(one for one in self.arms if one in MAIN)
 
 
 async def _turn(one: Arm, shared: Shared, sample: Sample, clip: Prepared, repeat: int) -> Row:
@@ -128,7 +141,7 @@ async def measure(asked: Asked, rows_file: Path) -> list[Row]:
             for repeat in range(asked.repeats * MOST_REPEATS):
                 if repeat >= asked.repeats and not _short(rows, asked):
                     break
-                planned = order(asked.arms, list(by_id), repeat)
+                planned = order(asked.arms_of(repeat), list(by_id), repeat)
                 for name, sample_id in planned:
                     if (name, sample_id, repeat) in done:
                         continue
@@ -149,7 +162,7 @@ async def measure(asked: Asked, rows_file: Path) -> list[Row]:
 
 def _short(rows: Sequence[Row], asked: Asked) -> bool:
     counted = [row.arm for row in rows if row.counts]
-    return any(counted.count(name) < asked.least for name in asked.arms)
+    return any(counted.count(name) < asked.least for name in asked.counted)
 
 
 def read_rows(path: Path) -> list[Row]:
@@ -190,7 +203,7 @@ def told(asked: Asked, rows: Sequence[Row], run: int) -> dict[str, Any]:
             }
             for sample in asked.samples
         },
-        **summary(rows, asked.arms, asked.least),
+        **summary(rows, asked.arms, asked.least, asked.counted),
     }
 
 
@@ -210,6 +223,9 @@ def main() -> int:
     parser.add_argument("--arms", default="plain,voicebench", help="`off`: all those with one setting off")
     parser.add_argument("--samples", choices=("ten", "all"), default="ten")
     parser.add_argument("--repeats", type=int, default=3)
+    parser.add_argument(
+        "--repeats-off", type=int, help="of the arms with one setting off: each run then adds to them"
+    )
     parser.add_argument("--least", type=int, default=24, help="turns that count, for each arm and run")
     parser.add_argument("--runs", type=int, default=1)
     parser.add_argument("--out", type=Path, default=Path("bench.json"))
@@ -217,7 +233,7 @@ def main() -> int:
     options = parser.parse_args()
     named = options.arms.split(",")
     arms = tuple(one for name in named for one in (off_arms() if name == "off" else [name]))
-    asked = Asked(arms, chosen_samples(options.samples), options.repeats, options.least)
+    asked = Asked(arms, chosen_samples(options.samples), options.repeats, options.least, options.repeats_off)
     results, everything = [], []
     for run in range(1, options.runs + 1):
         rows_file = options.out.with_name(f"{options.out.stem}-run-{run}.jsonl")
@@ -231,7 +247,8 @@ def main() -> int:
     _write(options.out, _json(whole))
     for name, found in whole["arms"].items():
         print(name, json.dumps(found))
-    print("ratio of p50", whole.get("ratio_p50"), whole.get("ratio_p50_ci95"))
+    for name in ("ratio_p50", "wer_less_plain", "cutoffs_less_plain"):
+        print(name, whole.get(name), whole.get(f"{name}_ci95"))
     if len(arms) > 2:
         table = ablation(everything, [name for name in arms if name != "plain"])
         _write(options.out.with_suffix(".md"), table)
