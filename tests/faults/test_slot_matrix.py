@@ -8,11 +8,14 @@ from typing import Any
 
 import pytest
 
-from tests.stages.asked import ANSWER, APIS, QUESTION, SCRIPTS, a_mode, stage_of
+from tests.stages.asked import ANSWER, APIS, QUESTION, SCRIPTS, a_mode, asked, stage_of
+from voicebench.clock import NS_PER_S
 from voicebench.emulator.faults import FAULTS
 from voicebench.emulator.process import EmulatorProcess, start
 from voicebench.plan.config import Conversation
+from voicebench.stages import llm
 from voicebench.stages.llm import Tap
+from voicebench.stages.retries import Retry
 from voicebench.stages.shared import Shared
 from voicebench.turns.stream import StreamLog
 
@@ -108,3 +111,20 @@ async def test_a_fault_ends_in_its_status_in_time_and_the_next_request_is_well(
             assert faulty.status == expected, (api, faulty.status, faulty.detail)
         assert (faulty.status in ("ok", "cancelled")) == (not faulty.detail)
         assert (following.status, following.text) == ("ok", ANSWER), (api, following.detail)
+
+
+async def test_an_endpoint_that_hangs_is_given_up_after_its_own_time_out(
+    emulator: EmulatorProcess, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Where an endpoint may be silent for so long and no longer, that ends the stream as `timed_out`, over
+    all four protocols; it is not asked again, though a request may be made twice."""
+    monkeypatch.setattr(llm, "Retry", lambda: Retry(2, 1.0))
+
+    async def one(api: str, fault: str) -> None:
+        [log] = await asked(emulator, api, f"quick!{fault}", timeout_s=TIMEOUT_S)
+        assert (log.status, len(log.attempts)) == ("timed_out", 1), (api, fault, log.detail)
+        assert log.detail
+        assert log.end_ns is not None
+        assert TIMEOUT_S * 0.9 <= (log.end_ns - log.request_ns) / NS_PER_S <= LIMIT_S, (api, fault)
+
+    await asyncio.gather(*(one(api, fault) for fault in FAULTS if fault.startswith("hang") for api in APIS))

@@ -107,7 +107,7 @@ class Tap:
         the answer has come already.
         """
         status, detail = (log.status, log.detail) if error is None else classify(error)
-        broken = error is not None and is_broken_connection(error)
+        broken = error is not None and status != "timed_out" and is_broken_connection(error)
         told = None if error is None else retry_after_s(error)
         wait_s = self.retry.wait_s(len(log.attempts), status, broken, told)
         if wait_s is None or log.deltas or log.tool_calls:
