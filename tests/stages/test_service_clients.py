@@ -88,6 +88,8 @@ def test_a_vendors_key_goes_to_no_other_address_of_a_service(key: str, address: 
     """A changed address, or an open connection, never gets a vendor's key: it is refused with the plan."""
     with pytest.raises(BadRequest, match=r"belongs to|over https"):
         LLM.check(given(OPENAI, key, arguments={"base_url": address}))
+    with pytest.raises(BadRequest, match=r"belongs to|over https"):
+        LLM.check(given(OPENAI, arguments={"base_url": address}, secret_arguments={"api_secret": key}))
     LLM.check(given(OPENAI, "SOME_KEY", arguments={"base_url": address}))
 
 

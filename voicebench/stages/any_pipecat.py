@@ -76,7 +76,7 @@ def checked(base: str) -> Callable[[ServiceSettings], None]:
     def check(settings: ServiceSettings) -> None:
         for value in settings.arguments.values():
             if isinstance(value, str) and "://" in value:
-                keep_home(settings.api_key_env, value)
+                keep_home(needs(settings).keys, value)
         if settings.arguments.get("retry_on_timeout"):
             raise BadRequest(
                 f"{settings.class_name}: retry_on_timeout would hide a second request in the latency.",
@@ -166,7 +166,7 @@ def make(service_class: type[Any], settings: ServiceSettings, shared: Shared, **
             f"{service_class.__name__} cannot be made: {redact(' '.join(str(error).split()))[:300]}",
             "Correct `arguments` and `settings`.",
         ) from error
-    tame(service, settings.api_key_env)
+    tame(service, needs(settings).keys)
     return service
 
 

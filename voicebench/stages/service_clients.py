@@ -3,7 +3,7 @@ the key, or hand a vendor's key to another host."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -18,31 +18,31 @@ def sdk_clients(service: Any) -> Iterator[Any]:
             yield held
 
 
-def tame(service: Any, key_variable: str | None) -> None:
+def tame(service: Any, key_variables: Sequence[str]) -> None:
     """Turn the SDKs' own retries off (they hide in the latency) and let them follow no redirect.
 
-    `key_variable` names the environment variable whose value the service was given as its key. Raises
-    BadRequest where that is a vendor's and the service would send it to another host.
+    `key_variables` names the environment variables whose values the service was given. Raises BadRequest
+    where one is a vendor's key and the service would send it to another host.
     """
     for client in sdk_clients(service):
         client.max_retries = 0
         transport = getattr(client, "_client", None)
         if transport is not None:
             transport.follow_redirects = False
-        keep_home(key_variable, str(client.base_url))
+        keep_home(key_variables, str(client.base_url))
 
 
-def keep_home(key_variable: str | None, address: str) -> None:
+def keep_home(key_variables: Sequence[str], address: str) -> None:
     """Refuse to send a vendor's key to an address that is not that vendor's, or over an open connection."""
-    owner = next((host for host, variable in VENDOR_KEYS.items() if variable == key_variable), None)
-    if owner is None:
-        return
     parts = urlsplit(address)
     host = parts.hostname or ""
-    if vendor_of(host) != owner:
-        raise BadRequest(
-            f"api_key_env: {key_variable} belongs to {owner} and is not sent to {host or 'another address'}.",
-            "Put that host's key into a variable of its own.",
-        )
-    if parts.scheme not in ("https", "wss"):
-        raise BadRequest(f"{host} must be asked over https: its key does not go over an open connection.")
+    for owner, variable in VENDOR_KEYS.items():
+        if variable not in key_variables:
+            continue
+        if vendor_of(host) != owner:
+            raise BadRequest(
+                f"{variable} belongs to {owner} and is not sent to {host or 'another address'}.",
+                "Put that host's key into a variable of its own.",
+            )
+        if parts.scheme not in ("https", "wss"):
+            raise BadRequest(f"{host} must be asked over https: its key does not go over an open connection.")
