@@ -6,8 +6,9 @@ import pytest
 
 from tests.pipeline.made_turns import at, event, heard_person, played, spoken, stream, turn
 from voicebench.pipeline.asr_watch import AsrWatch
+from voicebench.pipeline.ending import judge
 from voicebench.pipeline.observer import Event, Kind
-from voicebench.pipeline.session import Heard, judge
+from voicebench.pipeline.session import Heard
 
 NOTHING = played()
 LATER = 60_000.0
