@@ -128,7 +128,7 @@ def test_a_stop_loses_no_turn(tmp_path: Path) -> None:
 
 def test_errors_and_cutoffs_are_held_against_plain_pipecat_with_their_intervals() -> None:
     """Shares of words and turns are compared over the same samples; equal ones differ by nothing."""
-    ours = rows("voicebench", 500) + [row("voicebench", 40, 400.0, cutoffs=1)]
+    ours = [*rows("voicebench", 500), row("voicebench", 40, 400.0, cutoffs=1)]
     plain = [row("plain", place, 1200.0, wer_errors=int(place % 10 == 0)) for place in range(31)]
     told = summary([*ours, *plain], ["plain", "voicebench"], 24)
     assert told["wer_less_plain"] == pytest.approx(31 / 310 - 4 / 310)
