@@ -97,6 +97,21 @@ def test_audio_that_comes_late_begins_a_new_run() -> None:
     assert played.cursor_ns == late + 20 * NS_PER_MS
 
 
+def test_the_silence_of_audio_that_came_late_is_counted() -> None:
+    """What the reply waited for its next audio is told, before its first sound and after a cut nothing is."""
+    played = Played()
+    played.write(zeros(10, 16_000), 16_000, START)
+    played.write(tone(100, 16_000), 16_000, START + 30 * NS_PER_MS)
+    first = played.first_sound(START)
+    assert first is not None
+    assert played.waited_ns(first) == 0
+    played.write(tone(50, 16_000), 16_000, START + 160 * NS_PER_MS)
+    assert played.waited_ns(first) == 30 * NS_PER_MS
+    played.flush(START + 170 * NS_PER_MS)
+    played.write(tone(50, 16_000), 16_000, START + 400 * NS_PER_MS)
+    assert played.waited_ns(first) == 30 * NS_PER_MS
+
+
 def test_audio_at_another_rate_follows_what_is_there() -> None:
     """A change of rate makes a new run that begins where the old one ends."""
     played = Played()

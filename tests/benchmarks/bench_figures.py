@@ -44,6 +44,8 @@ class Row:
     wer_words: int = 0
     """Words of the reference; 0 where there is none."""
     answer_correct: bool | None = None
+    speech_wait_ms: float | None = None
+    """Silence in the midst of what was heard of the reply, since its audio was not there."""
 
     @property
     def counts(self) -> bool:
@@ -175,6 +177,9 @@ def figures(rows: Sequence[Row]) -> dict[str, Any]:
         "wer": sum(row.wer_errors for row in rows) / words if words else None,
         "wer_words": words,
         "answers": {"correct": sum(1 for row in asked if row.answer_correct), "n": len(asked)},
+        "speech_wait_ms_max": max(
+            (row.speech_wait_ms for row in rows if row.speech_wait_ms is not None), default=None
+        ),
         "stage_medians_ms": _stages(rows),
     }
 

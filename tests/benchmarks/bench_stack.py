@@ -117,6 +117,7 @@ async def _turn(one: Arm, shared: Shared, sample: Sample, clip: Prepared, repeat
         wer_errors=kept.wer.errors if kept.wer else 0,
         wer_words=kept.wer.words if kept.wer else 0,
         answer_correct=kept.answer_correct,
+        speech_wait_ms=kept.speech_wait_ms,
     )
 
 

@@ -211,6 +211,7 @@ def test_a_completed_turn_is_told_in_full() -> None:
     assert made.clause_ready_ns == (530 - slot_start) * NS_PER_MS
     assert made.reply_end_ns == (520 - slot_start) * NS_PER_MS
     assert made.speech_s == 0.5
+    assert made.speech_wait_ms == 0.0
     assert (made.asked, made.served, made.finish_reason) == ({"speed": "fast"}, {"model": "made-1"}, "stop")
     assert [(one.request_ns, one.status) for one in made.attempts] == [(325 * NS_PER_MS, "ok")]
     assert (made.flags, made.caveats, made.cutoffs, made.reason) == ((), (), 0, None)

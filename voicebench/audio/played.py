@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from itertools import pairwise
 
 import numpy as np
 from numpy.typing import NDArray
@@ -80,6 +81,7 @@ class Played:
 
     runs: list[Run] = field(default_factory=list)
     cursor_ns: int = 0
+    flushes_ns: list[int] = field(default_factory=list)
 
     def write(self, samples: NDArray[np.int16], sample_rate: int, now_ns: int) -> None:
         """Play `samples` as soon as what is there has sounded, at once where there is nothing."""
@@ -91,8 +93,18 @@ class Played:
         last.append(samples)
         self.cursor_ns = last.end_ns
 
+    def waited_ns(self, after_ns: int) -> int:
+        """For how long it stood silent in its midst since more audio was not there yet: between the first run
+        that sounds after `after_ns` and the last. A cut is no wait."""
+        heard = [run for run in self.runs if run.end_ns > after_ns]
+        waits = [(run.end_ns, later.start_ns) for run, later in pairwise(heard)]
+        return sum(
+            end - begin for begin, end in waits if not any(begin <= cut <= end for cut in self.flushes_ns)
+        )
+
     def flush(self, at_ns: int) -> None:
         """The person interrupted: what has not sounded by `at_ns` never will."""
+        self.flushes_ns.append(at_ns)
         for run in self.runs:
             run.cut(at_ns)
         self.runs = [run for run in self.runs if run.count]

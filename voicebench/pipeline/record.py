@@ -105,6 +105,9 @@ def record(facts: TurnFacts, heard: Heard) -> TurnRecord:
         else None,
         clause_ready_ns=_from_slot(timeline, timeline.at(Mark.TTS_REQUEST)),
         speech_s=attempt.speech_s if attempt and attempt.audio else None,
+        speech_wait_ms=None
+        if attempt is None or attempt.first_audible_ns is None
+        else ms(heard.played.waited_ns(attempt.first_audible_ns)),
         cutoffs=answer.cutoffs,
         wer=word_errors(facts.reference, transcript, facts.language),
         answer_correct=None

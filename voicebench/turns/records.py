@@ -183,6 +183,10 @@ class TurnRecord(Frozen):
     first_clause: str | None = None
     speech_s: float | None = None
     """Seconds of speech that synthesis made of the text it was given, None where it made none."""
+    speech_wait_ms: float | None = None
+    """For how long the reply, as far as it was heard, stood silent in its midst since the next of its audio
+    was not made yet: at a sentence's end, or, with a voice that speaks in pieces, within one. None: it did
+    not sound, or the record is older than the figure."""
     usage: Usage | None = None
     asked: dict[str, Any] = Field(default_factory=dict)
     """Request options that name a speed, tier or effort."""
