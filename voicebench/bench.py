@@ -94,9 +94,9 @@ def _file_safe(name: str) -> str:
 
 
 def _told(error: Exception) -> str:
-    """What went wrong, in one line."""
+    """What went wrong and what to do about it, in one line."""
     if isinstance(error, VoicebenchError):
-        return redact(error.what)
+        return redact(f"{error.what} {error.remedy}".strip())
     return redact(f"{type(error).__name__}: {' '.join(str(error).split())}")[:300]
 
 

@@ -37,6 +37,8 @@ def test_names_are_only_names_to_the_whole_command(tmp_path: Path) -> None:
         "a named pipe",
         "letter ☃.mp3",
         "not an audio file",
+        "Readable are wav",
+        "saved to one first",
     ):
         assert said in reasons
     assert not (tmp_path / "made").exists()
