@@ -123,3 +123,31 @@ def test_the_log_of_sockets_sees_the_outside(tmp_path: Path) -> None:
     (line,) = [json.loads(line) for line in log.read_text("utf-8").splitlines()]
     assert line[1:] == ["socket.connect", ["192.0.2.1", 9]]
     assert is_outside(line[2])
+
+
+REPORTING = """
+import os
+import voicebench
+import onnxruntime, pipecat.audio.vad as vad
+from pathlib import Path
+
+model = Path(vad.__path__[0]) / "data" / "silero_vad.onnx"
+onnxruntime.InferenceSession(str(model), providers=["CPUExecutionProvider"])
+os._exit(0)
+"""
+
+
+def test_no_model_runtime_reports_to_its_maker(tmp_path: Path) -> None:
+    """ONNX Runtime keeps an identity and a store of events for its reports: here it makes neither."""
+    apart = ("CI", "ORT_DISABLE_TELEMETRY", "ORT_RUNNING_UNIT_TESTS", "XDG_CACHE_HOME")
+    kept = {name: value for name, value in os.environ.items() if name not in apart}
+    done = subprocess.run(
+        [sys.executable, "-c", REPORTING],
+        env={**kept, "HOME": str(tmp_path)},
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    assert [one.name for one in tmp_path.rglob("*") if "onnx" in one.name.lower()] == []
