@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import os
+import shutil
 from pathlib import Path
 
 import pytest
 
 from voicebench.__main__ import main
+from voicebench.audio.manifest import load_manifest
 
+SAMPLE = Path(__file__).parents[2] / "audio_samples" / "yes.wav"
 ESCAPES = "\x1b[2J\x1b]0;owned\x07\x9b31m\u202eevil"
 
 
@@ -37,6 +40,24 @@ def test_no_error_about_a_name_steers_the_terminal(
     said = told.out + told.err
     assert len(said) > 10
     assert not [one for one in said if not one.isprintable() and one != "\n"]
+
+
+def test_an_index_of_odd_names_is_a_manifest(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Names with spaces, quotes, YAML's own signs or other scripts are listed under plain ids, each its own;
+    what no manifest can name, or nobody can decode, is left out in words; no name becomes an entry."""
+    listed = ("my call.wav", "my-call.wav", "-i.wav", "'q': {x}.wav", "*a.wav", "!!python.wav", "☃ é.wav")
+    left_out = ("a\nsamples: [].wav", "x\x1b[2J.wav", "back\\slash.wav")
+    for name in (*listed, *left_out):
+        shutil.copy(SAMPLE, tmp_path / name)
+    (tmp_path / "bad\u2028- id: pwn.wav").write_bytes(b"RIFF\0\0\0\0WAVE")
+    assert main(["samples", "index", str(tmp_path)]) == 0
+    told = capsys.readouterr().err
+    assert told.count("left out") == len(left_out) + 1
+    assert not [one for one in told if not one.isprintable() and one != "\n"]
+    found = load_manifest(tmp_path)
+    assert {one.path.name for one in found} == set(listed)
+    assert len({one.id for one in found}) == len(listed)
+    assert main(["samples", "list", str(tmp_path)]) == 0
 
 
 def test_a_hostile_usage_is_told_too(capsys: pytest.CaptureFixture[str]) -> None:

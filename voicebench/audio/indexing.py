@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import chain, count
 from pathlib import Path
 from typing import Any
 
 import yaml
 
 from voicebench.audio.decode import decode
-from voicebench.audio.manifest import MANIFEST_NAME, Sample
+from voicebench.audio.manifest import MANIFEST_NAME, Sample, can_be_listed
 from voicebench.audio.pcm import mono
 from voicebench.audio.waveform import segments
 from voicebench.errors import AudioProblem, BadRequest
@@ -38,7 +40,12 @@ class Indexed:
 
 def index(samples: Sequence[Sample], folder: Path) -> Iterator[Indexed]:
     """The manifest entry of each recording in `folder`, one by one."""
+    taken: set[str] = set()
     for sample in samples:
+        file = sample.path.relative_to(folder).as_posix()
+        if not can_be_listed(file):
+            yield Indexed(sample, None, "its name holds what a manifest cannot: rename it")
+            continue
         try:
             clip = decode(sample.path)
         except AudioProblem as problem:
@@ -46,12 +53,20 @@ def index(samples: Sequence[Sample], folder: Path) -> Iterator[Indexed]:
             continue
         found = segments(mono(clip), clip.sample_rate)
         entry: dict[str, Any] = {
-            "id": sample.id,
-            "file": sample.path.relative_to(folder).as_posix(),
+            "id": _id_for(sample.id, taken),
+            "file": file,
             "segments": [[round(one.start_s, 3), round(one.end_s, 3)] for one in found.segments],
         }
         doubts = sorted({one.reason for one in found.segments if not one.certain and one.reason})
         yield Indexed(sample, entry, f"not certain: {', '.join(doubts)}" if doubts else "")
+
+
+def _id_for(wanted: str, taken: set[str]) -> str:
+    """`wanted` in the characters that a manifest's ids may have, unlike the ids that are taken."""
+    plain = re.sub(r"[^A-Za-z0-9._-]+", "-", wanted).strip("._-")[:90] or "sample"
+    found = next(one for one in chain([plain], (f"{plain}-{n}" for n in count(2))) if one not in taken)
+    taken.add(found)
+    return found
 
 
 def write_manifest(
@@ -73,7 +88,7 @@ def write_manifest(
     lines = [HEADER, "version: 1\n", "samples:\n"]
     for one in done:
         if one.note:
-            lines.append(f"# {one.sample.path.name!a}: {one.note}\n")
+            lines.append(f"# {one.sample.path.name!a}: {' '.join(one.note.split())}\n")
         if one.entry is not None:
             lines.append(
                 yaml.safe_dump([one.entry], sort_keys=False, allow_unicode=True, default_flow_style=None)

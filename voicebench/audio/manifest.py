@@ -109,6 +109,14 @@ def _check_file(file: str) -> str:
     return file
 
 
+def can_be_listed(file: str) -> bool:
+    """Can a manifest name this file, relative to its folder? Not one with a control character or a `\\`."""
+    try:
+        return bool(_check_file(file))
+    except ValueError:
+        return False
+
+
 _Text = Annotated[str, StringConstraints(min_length=1)]
 _Segment = Annotated[list[float], Field(min_length=2, max_length=2)]
 
