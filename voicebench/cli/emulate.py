@@ -105,6 +105,8 @@ def _serve(settings: Settings, as_json: bool) -> None:
 
 
 def _show_started(started: Started, as_json: bool) -> None:
+    from voicebench.models.names import printable
+
     host = f"[{started.host}]" if ":" in started.host else started.host
     base = f"http://{host}:{started.port}"
     if as_json:
@@ -122,7 +124,7 @@ def _show_started(started: Started, as_json: bool) -> None:
         f"  export ANTHROPIC_BASE_URL={base}\n"
         f"  export OPENAI_BASE_URL={base}/v1\n"
         "  export ANTHROPIC_API_KEY=any OPENAI_API_KEY=any\n\n"
-        f"  models  {', '.join(started.models)}\n"
+        f"  models  {printable(', '.join(started.models))}\n"
         f"  log     curl -H 'Authorization: Bearer {started.token}' '{base}/emulator/log'"
     )
 

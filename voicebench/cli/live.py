@@ -198,7 +198,7 @@ def _show_devices(found: list[Any], *, as_json: bool) -> None:
         table.add_row(
             str(one.index),
             one_line(one.name),
-            one.host,
+            one_line(one.host),
             ("default" if one.default_input else "yes") if one.inputs else "-",
             ("default" if one.default_output else "yes") if one.outputs else "-",
             f"{one.rate} Hz",
