@@ -146,6 +146,9 @@ def test_a_hostile_run_is_told_or_refused_in_words(
     assert len(told.err) < 1500
     assert SECRET not in told.err + told.out
     assert not (tmp_path / "outside").exists()
+    calm = folder_of_a_run(tmp_path / "calm")
+    assert main(["compare", str(calm), str(run)]) in (0, 2)
+    assert "Traceback" not in capsys.readouterr().err
     if name in TOLD:
         for suffix in ("html", "json", "csv", "md", "parquet", "trace.json", "otlp.json"):
             file = run / f"report.{suffix}"
