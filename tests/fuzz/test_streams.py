@@ -5,7 +5,8 @@ from __future__ import annotations
 import asyncio
 import codecs
 from collections.abc import AsyncIterator
-from typing import Any
+from types import SimpleNamespace
+from typing import Any, cast
 
 import httpx2
 import pytest
@@ -15,7 +16,7 @@ from hypothesis import strategies as st
 from tests.fuzz.held import VALUES, changed, check_ended, cut
 from tests.fuzz.how_much import examples
 from tests.keys_and_text.echoing_vendor import events_of
-from tests.stages.asked import QUESTION, a_mode, stage_of
+from tests.stages.asked import QUESTION, a_mode, stage_of, through_pipecat
 from voicebench.plan.config import Conversation
 from voicebench.stages import llm_anthropic, llm_openai
 from voicebench.stages.llm import Tap
@@ -143,3 +144,19 @@ def test_garbage_ends_in_a_status(
     events[place:place] = garbage
     raw = b"".join(events)
     _run(api, body, raw[: len(raw) // 2] if cut_off else raw, at)
+
+
+@pytest.mark.parametrize("api", APIS)
+async def test_garbage_in_a_conversation_breaks_no_service(body: list[bytes], api: str) -> None:
+    """pipecat's services are handed no event that nothing can be made of: the reply is spoken as the log has
+    it, and the stream ends as something, told as an error where it failed."""
+    for place, garbage in enumerate(GARBAGE):
+        events = events_of(APIS[api], "x", "success")
+        events[place % 4 : place % 4] = [garbage]
+        body[:] = [b"".join(events)]
+        spoken = await through_pipecat(cast(Any, SimpleNamespace(port=9)), api)
+        [log] = spoken.streams
+        assert log.status in ("ok", "failed", "truncated"), garbage
+        assert (log.status == "ok") == (not spoken.errors), (garbage, spoken.errors)
+        assert spoken.replies == [log.text], garbage
+        assert log.text == TEXT or log.status == "failed", garbage

@@ -124,17 +124,23 @@ class Tap:
         self.on_change()
         return log
 
-    def read(self, log: StreamLog, reader: Reader, event: Any) -> None:
-        """Read an event that arrived now. One that a vendor shaped unexpectedly is noted, and that is all."""
+    def read(self, log: StreamLog, reader: Reader, event: Any) -> bool:
+        """Read an event that arrived now. One that a vendor shaped unexpectedly is noted, and that is all.
+
+        False for such a one: what can make nothing of it is better not handed it.
+        """
         at_ns = now_ns()
         had_text, ran = log.first_text_ns is not None, log.running
+        understood = event is not None and not isinstance(event, str | int | float | list)
         try:
             reader(log, event, at_ns)
         except Exception:
-            if UNREAD not in log.caveats:
-                log.caveats.append(UNREAD)
+            understood = False
+        if not understood:
+            unread(log)
         if (not had_text and log.first_text_ns is not None) or (ran and not log.running):
             self.on_change()
+        return understood
 
     def ended(self, log: StreamLog) -> None:
         """The stream ended properly: complete with its terminal marker, else truncated."""
@@ -215,10 +221,13 @@ class TappedStream:
                 self._tap.failed(self._log, error)
                 raise
             ran = self._log.running
-            self._tap.read(self._log, self._reader, event)
-            if ran and not self._log.running and await self._reopened(None):
+            understood = self._tap.read(self._log, self._reader, event)
+            if (ran and not self._log.running and await self._reopened(None)) or not understood:
                 continue
-            return event if self._handed_on is None else self._handed_on(event)
+            try:
+                return event if self._handed_on is None else self._handed_on(event)
+            except Exception:
+                unread(self._log)
 
     async def _reopened(self, error: Exception | None) -> bool:
         """Was the request made again after a failure within its stream?"""
@@ -348,6 +357,12 @@ def request_id_of(answer: Any) -> str | None:
 def field_of(value: Any, name: str) -> Any:
     """A field of an event, whether the SDK parsed it or not; None where it has none."""
     return value.get(name) if isinstance(value, Mapping) else getattr(value, name, None)
+
+
+def unread(log: StreamLog) -> None:
+    """Note that an event could not be read."""
+    if UNREAD not in log.caveats:
+        log.caveats.append(UNREAD)
 
 
 def word_of(value: Any, name: str) -> str | None:
