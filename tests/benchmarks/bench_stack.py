@@ -205,7 +205,23 @@ def told(asked: Asked, rows: Sequence[Row], run: int) -> dict[str, Any]:
             for sample in asked.samples
         },
         **summary(rows, asked.arms, asked.least, asked.counted),
+        "ten_clips": summary([row for row in rows if row.sample in TEN], MAIN, asked.least),
     }
+
+
+def over_runs(results: Sequence[dict[str, Any]]) -> dict[str, Any]:
+    """The smallest and the largest figure of the runs, over all samples and over the ten clips."""
+    found: dict[str, Any] = {}
+    for scope, told in (("all", results), ("ten_clips", [one["ten_clips"] for one in results])):
+        values = {"ratio_p50": [one.get("ratio_p50") for one in told]}
+        for name in MAIN:
+            for figure in ("p50_ms", "p95_ms", "wer"):
+                values[f"{name} {figure}"] = [one["arms"].get(name, {}).get(figure) for one in told]
+        found[scope] = {
+            key: (min(known), max(known)) if (known := [v for v in many if v is not None]) else None
+            for key, many in values.items()
+        }
+    return found
 
 
 def _write(path: Path, text: str) -> None:
@@ -244,7 +260,9 @@ def main() -> int:
         results.append(told(asked, rows, run))
         everything += rows
         _write(rows_file.with_suffix(".json"), _json(results[-1]))
-    whole = told(asked, everything, 0) | {"runs": results} if options.runs > 1 else results[0]
+    whole = results[0]
+    if options.runs > 1:
+        whole = told(asked, everything, 0) | {"over_runs": over_runs(results), "runs": results}
     _write(options.out, _json(whole))
     for name, found in whole["arms"].items():
         print(name, json.dumps(found))
