@@ -75,7 +75,7 @@ OFF: dict[str, dict[str, Any]] = {
     "short window": {"asr": {"window": "full", "beam_size": 1}},
     "early transcription": {"early": {"transcribe_after_ms": None}},
     "silence by level": {"early": {"silence": "vad", "transcribe_after_ms": 64}},
-    "early at 60 ms (40)": {"early": {"transcribe_after_ms": 40}},
+    "early at 40 ms (60)": {"early": {"transcribe_after_ms": 60}},
     "first clause": {"clause": {"rule": "sentence"}},
     "first clause cut (natural)": {"clause": {"rule": "natural"}},
     "voice in pieces": {"tts": {"pieces": False}},
