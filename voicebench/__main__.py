@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import io
+import os
 import sys
 
 from voicebench.errors import ExitStatus, VoicebenchError
@@ -29,8 +31,9 @@ def main(arguments: list[str] | None = None) -> int:
         sys.stderr.write("voicebench: interrupted\n")
         return int(ExitStatus.INTERRUPTED)
     except BrokenPipeError:
-        # Whoever read our output has left; there is nobody to tell.
-        sys.stderr.close()
+        # Whoever read our output has left; there is nobody to tell, also not of what is still to be flushed.
+        with contextlib.suppress(OSError, ValueError):
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return int(ExitStatus.BAD_REQUEST)
     except Exception as fault:
         # Python's own status for this is 1, which says that a limit is breached.

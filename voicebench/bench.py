@@ -93,7 +93,7 @@ def _file_safe(name: str) -> str:
     return re.sub(r"[^A-Za-z0-9.]+", "-", name).strip("-.")[:60] or "x"
 
 
-def _told(error: Exception) -> str:
+def told(error: Exception) -> str:
     """What went wrong and what to do about it, in one line."""
     if isinstance(error, VoicebenchError):
         return redact(f"{error.what} {error.remedy}".strip())
@@ -225,7 +225,7 @@ class Bench:
         try:
             clip = await asyncio.to_thread(prepare, sample)
         except Exception as error:
-            return failed_record(self._turn_facts(planned, sample, None), _told(error))
+            return failed_record(self._turn_facts(planned, sample, None), told(error))
         facts = self._turn_facts(planned, sample, clip)
         try:
             session = await self._session(*key)
@@ -237,7 +237,7 @@ class Bench:
         except Exception as error:
             if key in self._sessions:
                 self._sessions[key].healthy = False
-            return failed_record(facts, _told(error))
+            return failed_record(facts, told(error))
         if not self._load.plain:
             latency = made.voice_to_voice_ms if made.outcome is Outcome.COMPLETED else None
             made = made.model_copy(update=offered.fields(self._load, heard.begun_ns, latency))

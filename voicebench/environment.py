@@ -9,6 +9,9 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
+from voicebench import prompt_loop
+from voicebench.clock import NS_PER_MS
+
 PACKAGES = (
     "voicebench-testbed",
     "pipecat-ai",
@@ -35,13 +38,17 @@ def versions() -> dict[str, str]:
 
 
 def machine() -> dict[str, Any]:
-    """The machine: system, processor, cores this process may use, memory in GB. Unknown ones are None."""
+    """The machine: system, processor, cores this process may use, memory in GB; how long a thread may keep
+    the interpreter, and the slice of the processor that the calling thread has. Unknown ones are None."""
+    slice_ns = prompt_loop.slice_ns()
     return {
         "system": f"{platform.system()} {platform.release()}",
         "processor": _processor(),
         "cores": _cores(),
         "memory_gb": _memory_gb(),
         "platform": sys.platform,
+        "switch_interval_ms": sys.getswitchinterval() * 1000,
+        "loop_slice_ms": None if slice_ns is None else slice_ns / NS_PER_MS,
     }
 
 

@@ -17,6 +17,7 @@ from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
 
 from voicebench.clock import NS_PER_S, ms, now_ns
+from voicebench.prompt_loop import prompt_loop
 from voicebench.stages.llm_keys import without_keys
 from voicebench.threads import GrowingThreads
 from voicebench.turns.journal import JournalWriter
@@ -109,8 +110,10 @@ def make_room() -> None:
     hangs.
 
     Without it asyncio has few more threads than the machine has processors, and recognition in many sessions
-    would queue for a thread: a wait that belongs to no system under test.
+    would queue for a thread: a wait that belongs to no system under test. The loop's own thread is to run as
+    soon as it wakes.
     """
+    prompt_loop()
     asyncio.get_running_loop().set_default_executor(GrowingThreads())
 
 

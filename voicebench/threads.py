@@ -49,14 +49,14 @@ class GrowingThreads(ThreadPoolExecutor):
         with self._own_lock:
             if self._closed:
                 raise RuntimeError("The threads have ended.")
-            self._calls.put((future, fn, args, kwargs))
             if self._free:
                 self._free -= 1
-                return future
-            name = f"voicebench-{len(self._started)}"
-            thread = threading.Thread(target=self._work, name=name, daemon=True)
-            self._started.append(thread)
-        thread.start()
+            else:
+                name = f"voicebench-{len(self._started)}"
+                thread = threading.Thread(target=self._work, name=name, daemon=True)
+                thread.start()
+                self._started.append(thread)
+            self._calls.put((future, fn, args, kwargs))
         return future
 
     def shutdown(self, wait: bool = True, *, cancel_futures: bool = False) -> None:
@@ -96,6 +96,7 @@ class GrowingThreads(ThreadPoolExecutor):
             future.set_result(result)
         else:
             future.set_exception(error)
+            error = None  # else its traceback would hold this frame, and this frame it
 
 
 def _count(change: int) -> None:

@@ -30,6 +30,7 @@ from voicebench.audio.prepare import PIPELINE_RATE, Prepared, prepare
 from voicebench.audio.reconcile import second_opinion
 from voicebench.audio.recorder import record as recording_of
 from voicebench.audio.samples import default_folder
+from voicebench.load import make_room
 from voicebench.pipeline.build import resolve
 from voicebench.pipeline.record import TurnFacts, record
 from voicebench.pipeline.session import Session
@@ -126,6 +127,7 @@ async def measure(asked: Asked, rows_file: Path) -> list[Row]:
 
     After the planned repeats more are run until each arm has its least number of turns that count.
     """
+    make_room()
     rows = read_rows(rows_file)
     done = {(row.arm, row.sample, row.repeat) for row in rows}
     shared = Shared()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -111,3 +112,17 @@ def test_a_missing_key_is_named_with_the_way_to_set_it(tmp_path: Path) -> None:
     assert done.returncode == 2
     assert "SOME_KEY" in done.stderr
     assert "export SOME_KEY=" in done.stderr
+
+
+@pytest.mark.parametrize("command", [["modes"], ["modes", "--json"], ["--help"]])
+def test_a_reader_that_has_left_is_no_breached_limit(command: list[str]) -> None:
+    """Output that nobody reads any more ends with 2: 1 would say that a limit is breached."""
+    read, write = os.pipe()
+    os.close(read)
+    try:
+        done = subprocess.run(
+            [sys.executable, "-m", "voicebench", *command], stdout=write, stderr=subprocess.PIPE, timeout=60
+        )
+    finally:
+        os.close(write)
+    assert (done.returncode, done.stderr) == (2, b"")

@@ -16,6 +16,10 @@ MERGED = "".join(f"  a{n}: &a{n} {{<<: [*a{n - 1}, *a{n - 1}]}}\n" for n in rang
 DEEPER = "".join(f"  a{n}: &a{n} [[[[[[[[[[*a{n - 1}]]]]]]]]]]\n" for n in range(1, 40))
 BOMBS = {
     "aliases": ("  a0: &a0 [x, x]\n" + LEVELS, "aliases stand for more than"),
+    "aliases apart": (
+        f"  a0: &a0 [{'x, ' * 20_000}]\n  b: [{'[*a0], ' * 1000}]\n",
+        "aliases stand for more than",
+    ),
     "merges": ("  a0: &a0 {k: v}\n" + MERGED, "aliases stand for more than"),
     "itself": ("  a: &a [*a]\n", "inside its own value"),
     "deep": (f"  a: {'[' * 100}{']' * 100}\n", "nested more than"),

@@ -50,7 +50,7 @@ async def test_a_silence_is_told_once_before_the_stop_and_revoked_by_speech() ->
 
 async def test_a_fallen_level_is_told_before_the_detector_notices() -> None:
     """A level 25 dB below the person's is a silence, though the detector still hears speech; a click revokes
-    nothing, speech does."""
+    nothing, speech does, and so does a detector that goes on hearing it, whose own silence then counts."""
     told: list[str] = []
     hook = SilenceHook(60.0, lambda: told.append("silence"), lambda: told.append("speech"), by_level=True)
     vad = build_vad(Vad(kind="energy", start_secs=0.05, stop_secs=0.3), hook)
@@ -75,6 +75,12 @@ async def test_a_fallen_level_is_told_before_the_detector_notices() -> None:
     assert told == ["silence", "speech"]
     await hear(faint, 60)
     assert told == ["silence", "speech", "silence"]
+    await hear(faint, 200)
+    assert told == ["silence", "speech", "silence", "speech"]
+    await vad.analyze_audio(bytes(640))
+    await vad.analyze_audio(bytes(640))
+    await vad.analyze_audio(bytes(640))
+    assert told == ["silence", "speech"] * 2 + ["silence"]
     await vad.cleanup()
 
 

@@ -10,7 +10,8 @@ import pytest
 
 from voicebench.models.resolve import resolve_piper
 from voicebench.stages.piper_pieces import FIRST_FRAMES, MOST_APART, in_pieces, inputs_for, take_apart
-from voicebench.stages.tts_piper import PiperSettings, _session, load
+from voicebench.stages.shared import WorkLog
+from voicebench.stages.tts_piper import PiperSettings, _service_class, _session, load
 
 TEXT = "Water freezes at zero degrees Celsius, and it boils at one hundred degrees."
 
@@ -36,6 +37,20 @@ def test_the_pieces_joined_are_the_whole_sentence(voice: Any) -> None:
     assert made[0].size == FIRST_FRAMES * 256
     assert np.abs(whole).max() > 0.1
     assert np.abs(np.concatenate(made) - whole).max() < MOST_APART
+
+
+@pytest.mark.models
+async def test_a_voice_that_speaks_whole_though_pieces_were_asked_for_says_so(voice: Any) -> None:
+    """The turn is noted, so that the report can tell; a voice in pieces has nothing to tell."""
+    for settings, held in (
+        (PiperSettings(pieces=True, spin=False), voice),
+        (PiperSettings(spin=False), voice),
+    ):
+        work = WorkLog()
+        service = _service_class()(held, settings, work)
+        async for _ in service.run_tts("Yes.", "context"):
+            break
+        assert ("tts_whole_sentences" in work.take()[1]) == settings.pieces
 
 
 @pytest.mark.models

@@ -45,6 +45,28 @@ async def test_the_first_piece_is_given_before_the_last_is_made() -> None:
     assert voice.asked == ["Well then."]
 
 
+async def test_a_clause_that_is_broken_off_is_made_no_further() -> None:
+    """Who is interrupted while the clause is still being made leaves no work behind, and it is counted."""
+    for given in (0, 1):
+        voice, work = Voice(), WorkLog()
+        prefetch = Prefetch(voice, work)
+        prefetch.begin("Well then.")
+        speaking = voice.run_tts("Well then.", "context")
+        if given:
+            voice.frames.put_nowait(SimpleNamespace(number=1))
+            await anext(speaking)
+        waiting = asyncio.ensure_future(anext(speaking))
+        for _ in range(5):
+            await asyncio.sleep(0)
+        waiting.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await waiting
+        for _ in range(5):
+            await asyncio.sleep(0)
+        assert [task for task in asyncio.all_tasks() if task.get_name() == "tts-prefetch"] == []
+        assert "tts_wasted" in [one.name for one in work.take()[0]]
+
+
 async def test_a_voice_that_fails_at_once_is_asked_again() -> None:
     """Where nothing of the clause could be made ahead it is made when it is due."""
     voice = Voice()

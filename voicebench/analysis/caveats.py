@@ -84,7 +84,7 @@ WORDS: Mapping[str, str] = {
     "transcript_after_turn_end": "Turns whose last words came after the turn was ended: {count}.",
     "text_then_tool_call": "Replies with text and then a tool call: {count}.",
     "markup_spoken": "Replies that gave the voice Markdown, code, an address or an emoji to speak: {count}. "
-    "What was sent to it stands beside the reply.",
+    "What was sent to it is `spoken` in the turn's record.",
     "no_finish_reason": "Replies that ended without the provider's word for why: {count}.",
     "hidden_reasoning": "Replies before which the model reasoned without showing it: {count}. Their first "
     "token of any kind is not known.",
@@ -98,6 +98,8 @@ WORDS: Mapping[str, str] = {
     "asr_fallback": "Turns in which speech recognition tried again at another temperature: {count}.",
     "asr_out_of_time": "Turns in which speech recognition ran out of time and tried no further: {count}. "
     "Words may be missing.",
+    "tts_whole_sentences": "Turns whose voice spoke whole sentences, though pieces were asked for: {count}. "
+    "Its model cannot be taken apart.",
     "speech_end_uncertain": "Turns whose end of speech was found in a recording with noise: {count}.",
     "wav_length": "Turns that spoke a WAV file whose header states a wrong length: {count}.",
     "trailing_bytes": "Turns that spoke a file with bytes behind its audio: {count}.",

@@ -93,7 +93,7 @@ def one_channel(frame: AudioFrame) -> AudioFrame:
 
 def _mean(audio: bytes, channels: int) -> NDArray[np.float32]:
     """16-bit PCM as one channel, +-1.0; a last frame that is not whole is left out."""
-    whole = np.frombuffer(audio, dtype=np.int16)
-    whole = whole[: whole.size // channels * channels].reshape(-1, channels)
+    frames = len(audio) // (2 * channels)
+    whole = np.frombuffer(audio, dtype=np.int16, count=frames * channels).reshape(-1, channels)
     mean: NDArray[np.float32] = whole.astype(np.float32).mean(axis=1, dtype=np.float32) / np.float32(32768.0)
     return mean

@@ -67,6 +67,9 @@ def run(arguments: list[str]) -> int:
     command = typer.main.get_command(app)
     try:
         status = command.main(args=arguments, prog_name="voicebench", standalone_mode=False)
+    except SystemExit:
+        # typer and rich answer a reader that has left with status 1, which says that a limit is breached.
+        raise BrokenPipeError from None
     except USAGE_PROBLEM as problem:
         problem.show()
         return int(ExitStatus.BAD_REQUEST)

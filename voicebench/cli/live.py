@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import json
 import os
 import sys
 from pathlib import Path
@@ -181,8 +180,10 @@ def _status_of(records: list[TurnRecord]) -> ExitStatus:
 
 def _show_devices(found: list[Any], *, as_json: bool) -> None:
     if as_json:
+        from voicebench.turns.durable import strict_json
+
         rows = [one.to_dict() for one in found]
-        typer.echo(json.dumps({"schema": 1, "devices": rows}, ensure_ascii=False))
+        typer.echo(strict_json({"schema": 1, "devices": rows}).decode())
         return
     from rich.console import Console
     from rich.table import Table

@@ -18,13 +18,12 @@ def run_index(
     as_json: AsJson = False,
 ) -> None:
     """Write a manifest.yaml with the speech found in each recording, for you to correct."""
-    import json
-
     from rich.console import Console
 
     from voicebench.audio.indexing import Indexed, write_manifest
     from voicebench.audio.names import printable
     from voicebench.audio.samples import find_samples
+    from voicebench.turns.durable import strict_json
 
     eyes = Console(stderr=True, highlight=False, emoji=False)
     rows: list[dict[str, Any]] = []
@@ -38,7 +37,7 @@ def run_index(
     path = write_manifest(folder, find_samples([folder]), show)
     eyes.print(f"Written: {printable(path)}. Listen to the recordings and correct it.", markup=False)
     if as_json:
-        typer.echo(json.dumps({"schema": 1, "manifest": str(path), "samples": rows}, ensure_ascii=False))
+        typer.echo(strict_json({"schema": 1, "manifest": str(path), "samples": rows}).decode())
 
 
 @app.command("list")
@@ -49,14 +48,13 @@ def run_list(
     as_json: AsJson = False,
 ) -> None:
     """Show which samples a run over these files and folders would speak."""
-    import json
-
     from rich.console import Console
     from rich.table import Table
     from rich.text import Text
 
     from voicebench.audio.samples import default_folder, find_samples
     from voicebench.export.texts import one_line
+    from voicebench.turns.durable import strict_json
 
     found = find_samples(audio if audio else [default_folder()])
     if as_json:
@@ -72,7 +70,7 @@ def run_list(
             }
             for one in found
         ]
-        typer.echo(json.dumps({"schema": 1, "samples": rows}, ensure_ascii=False))
+        typer.echo(strict_json({"schema": 1, "samples": rows}).decode())
         return
     table = Table("sample", "condition", "voice", "speech ends", "transcript", box=None)
     for one in found:

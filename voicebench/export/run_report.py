@@ -49,7 +49,7 @@ def _in_bounds(folder: Path) -> Iterator[None]:
     """Figures that no run has, such as a price of 1e308, end in words: sums and axes do not hold them."""
     try:
         yield
-    except ArithmeticError as error:
+    except OverflowError as error:
         raise RunProblem(
             f"The run {folder} cannot be told: a figure in it is beyond all measure ({error}).",
             f"Put back its {JOURNAL_FILE} as it was written.",

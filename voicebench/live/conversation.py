@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from voicebench.bench import calibrate_run, marked_cold
+from voicebench.bench import calibrate_run, marked_cold, told
 from voicebench.errors import VoicebenchError
 from voicebench.live.beginning import REPEATED, SAMPLE, question, recording_name
 from voicebench.live.card import Card
@@ -221,7 +221,7 @@ class _Talk:
             if heard.first and mode_id in self._anew:
                 record = marked_cold(record)
         except VoicebenchError as problem:
-            record = failed_record(facts, problem.what)
+            record = failed_record(facts, told(problem))
         record = without_keys(record)
         if heard is not None and self._options.keep_audio and heard.ending != "device_lost":
             record = await asyncio.to_thread(self._recorded, record, heard)

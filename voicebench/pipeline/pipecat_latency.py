@@ -12,7 +12,8 @@ def latency_observer(told: Callable[[float], None]) -> Any:
     """pipecat's observer of user-to-bot latency; `told` gets each figure in ms.
 
     pipecat takes the person's end of speech from the wall clock's time in the detector's frame. Here it is
-    the instant at which that frame is seen, less the detector's silence: a clock that is set moves nothing.
+    the instant at which that frame is first pushed, less the detector's silence: a clock that is set moves
+    nothing.
     """
     from pipecat.frames.frames import VADUserStoppedSpeakingFrame
     from pipecat.observers.base_observer import FramePushed
@@ -25,11 +26,16 @@ def latency_observer(told: Callable[[float], None]) -> Any:
     class OnOurClock(UserBotLatencyObserver):
         """Reads the monotonic clock alone."""
 
+        _stopped_s = 0.0
+
         async def on_push_frame(self, data: FramePushed) -> None:
             await super().on_push_frame(data)
             frame = data.frame
             if isinstance(frame, VADUserStoppedSpeakingFrame) and data.direction == FrameDirection.DOWNSTREAM:
-                self._user_stopped_time = self._user_turn_start_time = seconds() - frame.stop_secs
+                if data.first_push:
+                    self._stopped_s = data.timestamp / NS_PER_S - frame.stop_secs
+                # The parent sets the wall clock's time at each hop.
+                self._user_stopped_time = self._user_turn_start_time = self._stopped_s
 
     observer = OnOurClock(time_source=seconds)
 

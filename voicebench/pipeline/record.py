@@ -287,5 +287,6 @@ def _caveats(
             found.append("asked_before_last_transcript")
         if any(holds_markup(clause.text) for clause in attempt.requests):
             found.append("markup_spoken")
-    found.extend(code for code in ("asr_fallback", "asr_out_of_time") if code in heard.notes)
+    noted = ("asr_fallback", "asr_out_of_time", "tts_whole_sentences")
+    found.extend(code for code in noted if code in heard.notes)
     return tuple(dict.fromkeys(found))

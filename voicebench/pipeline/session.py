@@ -21,7 +21,6 @@ from voicebench.pipeline.ending import judge, open_turn
 from voicebench.pipeline.lag import PERIOD_NS, LagMeter
 from voicebench.pipeline.marks import Attempt
 from voicebench.pipeline.observer import BarrierFrame, Event, Kind
-from voicebench.pipeline.prompt_loop import prompt_loop
 from voicebench.plan.config import Config
 from voicebench.plan.modes import Mode
 from voicebench.stages.llm import Tap
@@ -100,7 +99,6 @@ class Session:
 
         Raises VoicebenchError where a stage cannot be built or the pipeline does not start.
         """
-        prompt_loop()
         parts = self._parts = await self._build()
         parts.observer.on_event = self._changed.set
         parts.sink.on_sound = self._changed.set

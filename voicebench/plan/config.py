@@ -90,7 +90,8 @@ class Pipecat(Settings):
     rtvi: bool = False
     """Its messages for a client on the other side are made, though nobody receives them here."""
     out_chunk_ms: int = Field(10, ge=10, le=100, multiple_of=10)
-    """Speech goes to the transport in pieces of this length, and only in whole ones."""
+    """Speech goes to the transport in pieces of this length, and only in whole ones. For recordings: a sound
+    device or a page is given 10 ms at a time."""
 
 
 class Conversation(Settings):

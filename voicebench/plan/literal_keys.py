@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import re
 from typing import Any
+from urllib.parse import parse_qsl, urlsplit
 
 _KEY_NAME = re.compile(
-    r"(?:^|_)(?:api_?key|secret|password|passwd|passphrase|credentials?|authorization|cookie|private_key|"
-    r"secret_(?:access_)?key|(?:access|auth|bearer|refresh|session)_token)$"
+    r"(?:^|_)(?:api_?key|subscription_key|secret|password|passwd|passphrase|credentials?|authorization|cookie|private_key|"
+    r"secret_(?:access_)?key|(?:access|api|auth|bearer|hf|refresh|session)_token)$|^token$"
 )
 _VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 BY_NAME = ("api_key_env", "secret_arguments")
@@ -21,13 +22,19 @@ def literal_key(values: Any) -> str | None:
             if name in BY_NAME:
                 continue
             plain = str(name).lower().replace("-", "_")
-            if isinstance(value, str) and value and _KEY_NAME.search(plain):
+            if _KEY_NAME.search(plain) and value not in (None, "") and not isinstance(value, dict | bool):
                 return str(name)
             if (inside := literal_key(value)) is not None:
                 return inside
     if isinstance(values, list | tuple):
         return next((found for value in values if (found := literal_key(value)) is not None), None)
     return None
+
+
+def address_with_key(address: str) -> bool:
+    """Does an address hold a person's name, a password, or a key in its query?"""
+    parts = urlsplit(address)
+    return bool(parts.username or parts.password or literal_key(dict(parse_qsl(parts.query))))
 
 
 def is_variable(name: str) -> bool:

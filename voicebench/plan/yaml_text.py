@@ -45,11 +45,12 @@ class _Measure:
     """How many values nodes stand for and how deep they nest, aliases unfolded. Each is looked at once."""
 
     def __init__(self) -> None:
-        self._known: dict[Node, tuple[int, int]] = {}
+        self._known: dict[Node, tuple[int, int, int]] = {}
         self._open: set[Node] = set()
 
-    def of(self, node: Node) -> tuple[int, int]:
-        """The number of values in `node`, and its height, 1 for a plain value."""
+    def of(self, node: Node) -> tuple[int, int, int]:
+        """The number of values in `node`, how many of them aliases stand for, and its height, 1 for a plain
+        value."""
         if node in self._known:
             return self._known[node]
         if node in self._open:
@@ -60,17 +61,17 @@ class _Measure:
         values, by_alias, below = 1, 0, 0
         for part in _parts(node):
             again = part in self._known
-            count, height = self.of(part)
+            count, aliased, height = self.of(part)
             values += count
-            by_alias += count if again else 0
+            by_alias += count if again else aliased
             below = max(below, height)
         self._open.discard(node)
         if by_alias > MOST_UNFOLDED:
             raise _refused(f"aliases stand for more than {MOST_UNFOLDED:,} values", node)
         if below >= MOST_NESTED:
             raise _refused(f"values are nested more than {MOST_NESTED} deep", node)
-        self._known[node] = values, below + 1
-        return values, below + 1
+        self._known[node] = values, by_alias, below + 1
+        return self._known[node]
 
 
 def _parts(node: Node) -> list[Node]:

@@ -22,7 +22,7 @@ from pydantic import ConfigDict, Field, model_validator
 
 from voicebench.errors import BadRequest
 from voicebench.plan.config import Conversation, Settings
-from voicebench.plan.literal_keys import is_variable
+from voicebench.plan.literal_keys import address_with_key, is_variable
 from voicebench.plan.modes import Mode
 from voicebench.plan.registry import Needs, Plugin
 from voicebench.stages.frame_tap import tapped
@@ -76,6 +76,11 @@ def checked(base: str) -> Callable[[ServiceSettings], None]:
     def check(settings: ServiceSettings) -> None:
         for value in settings.arguments.values():
             if isinstance(value, str) and "://" in value:
+                if address_with_key(value):
+                    raise BadRequest(
+                        f"{settings.class_name}: an address must hold no key or password.",
+                        "Name its variable in api_key_env or secret_arguments.",
+                    )
                 keep_home(needs(settings).keys, value)
         if settings.arguments.get("retry_on_timeout"):
             raise BadRequest(

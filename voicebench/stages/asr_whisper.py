@@ -170,7 +170,7 @@ def _service_class() -> Any:
             samples = np.frombuffer(audio, dtype=np.int16).astype(np.float32) / 32768.0
             options = self._options
             if options.window == "speech":
-                short = self._on_short_window(samples)
+                short = self._on_short_window(samples, early)
                 if short is not None:
                     return short
                 if early is not None and early.dropped:
@@ -195,29 +195,33 @@ def _service_class() -> Any:
                 for segment in pieces:
                     if segment.no_speech_prob < options.no_speech_prob and segment.text.strip():
                         kept.append(segment.text.strip())
-            self._tell_language(info.language, info.all_language_probs, info.language_probability)
+            facts: dict[str, Any] = {"language": info.language}
+            if info.all_language_probs:
+                # One that was pinned was not detected, and has no probability.
+                facts["language_probability"] = float(info.language_probability)
             if attempts.tried_again:
-                self._work.note("asr_fallback", attempts.hottest)
+                facts["asr_fallback"] = attempts.hottest
             if attempts.cut:
-                self._work.note("asr_out_of_time", attempts.made)
+                facts["asr_out_of_time"] = attempts.made
+            self._note(early, facts)
             return " ".join(kept)
 
-        def _tell_language(self, language: str, detected: Any, probability: float) -> None:
-            """The language of the segment. One that was pinned was not detected, and has no probability."""
-            self._work.note("language", language)
-            if detected:
-                self._work.note("language_probability", float(probability))
+        def _note(self, early: EarlyTranscript | None, facts: dict[str, Any]) -> None:
+            """Facts of the turn; none of a transcript that nobody takes."""
+            if early is None or not early.dropped:
+                for name, value in facts.items():
+                    self._work.note(name, value)
 
-        def _on_short_window(self, samples: Any) -> str | None:
+        def _on_short_window(self, samples: Any, early: EarlyTranscript | None) -> str | None:
             """The transcript by a window as long as the speech; None where the full one must decide."""
             window = window_for(samples.size / RATE)
             if window is None or (self._shared_model.model.is_multilingual and not self._options.language):
                 return None
             decoded = decode(self._shared_model, samples, window, self._options.language)
             if decoded.doubt:
-                self._work.note("asr_window_doubt", decoded.doubt)
+                self._note(early, {"asr_window_doubt": decoded.doubt})
                 return None
-            self._tell_language(self._options.language or "en", None, 1.0)
+            self._note(early, {"language": self._options.language or "en"})
             return decoded.text if decoded.no_speech_prob < self._options.no_speech_prob else ""
 
         async def run_stt(self, audio: bytes) -> AsyncGenerator[Frame, None]:

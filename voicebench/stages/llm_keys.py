@@ -11,12 +11,12 @@ from collections.abc import Iterable, Iterator
 from ipaddress import ip_address
 from types import TracebackType
 from typing import Any, Self
-from urllib.parse import parse_qsl, quote, urlsplit
+from urllib.parse import quote, urlsplit
 
 from pydantic import Field, field_validator, model_validator
 
 from voicebench.plan.config import Settings
-from voicebench.plan.literal_keys import is_variable, literal_key
+from voicebench.plan.literal_keys import address_with_key, is_variable
 from voicebench.plan.registry import Needs
 from voicebench.stages.shared import Shared
 from voicebench.turns.records import TurnRecord
@@ -62,7 +62,7 @@ class Endpoint(Settings):
         parts = urlsplit(self.base_url)
         host = parts.hostname or ""
         # What is refused is not shown: it is a key.
-        if parts.username or parts.password or literal_key(dict(parse_qsl(parts.query))):
+        if address_with_key(self.base_url):
             raise ValueError("base_url: must hold no key or password; name its variable in api_key_env")
         if self.api_key_env and not is_variable(self.api_key_env):
             raise ValueError("api_key_env: must be the name of an environment variable, not the key itself")

@@ -162,10 +162,16 @@ def _tapped(service_class: type[Any], tap: Tap, settings: Endpoint) -> type[Any]
             log, socket = self._log, self._websocket
             if log is None or socket is None:
                 return await super()._ws_recv()
+            while (event := await self._event(log, socket)) is None:
+                continue
+            return event
+
+        async def _event(self, log: StreamLog, socket: Any) -> Any:
+            """The next event; None for one that nothing can be made of."""
             try:
                 event = json.loads(await in_time(socket.recv(), timeout_s))
             except ConnectionClosed as closed:
-                if self._sent is None or not await _again(tap, log, ConnectionError(str(closed))):
+                if self._sent is None or not await _again(tap, log, _why(closed)):
                     _closed(tap, log, closed)
                     raise
                 return await self._sent_again()
@@ -178,7 +184,8 @@ def _tapped(service_class: type[Any], tap: Tap, settings: Endpoint) -> type[Any]
                 last = log.attempts[-1]
                 last.end_ns, last.status, last.detail = now_ns(), "failed", str(error_of(event)["code"])
                 return event
-            _take(tap, log, event)
+            if not _take(tap, log, event):
+                return None
             if log.running or self._sent is None or not await _again(tap, log):
                 return event
             return await self._sent_again()
@@ -194,14 +201,22 @@ def _tapped(service_class: type[Any], tap: Tap, settings: Endpoint) -> type[Any]
     return Tapped
 
 
-def _take(tap: Tap, log: StreamLog, event: Any) -> None:
-    """Read an event; the terminal one ends the log, as the socket stays open behind it."""
-    tap.read(log, read_responses, event)
+def _take(tap: Tap, log: StreamLog, event: Any) -> bool:
+    """Read an event; the terminal one ends the log, as the socket stays open behind it. Was it understood?"""
+    understood = tap.read(log, read_responses, event)
     if log.request_id is None:
         told = word_of(field_of(event, "response"), "id")
         log.request_id = redact(told)[:200] if told else None
     if log.terminal and log.running:
         tap.ended(log)
+    return understood
+
+
+def _why(closed: Exception) -> Exception:
+    """What a broken connection is: one whose other side answers no ping has fallen silent."""
+    if is_unanswered(closed):
+        return TimeoutError("the endpoint answered no ping")
+    return ConnectionError(str(closed))
 
 
 async def _again(tap: Tap, log: StreamLog, error: Exception | None = None) -> bool:
@@ -217,12 +232,11 @@ def _closed(tap: Tap, log: StreamLog, closed: Exception) -> None:
     """The socket closed before the terminal event."""
     from websockets.exceptions import ConnectionClosedOK
 
-    if is_unanswered(closed):
-        tap.failed(log, TimeoutError("the endpoint answered no ping"))
-    elif isinstance(closed, ConnectionClosedOK) or log.first_token_ns is not None:
+    heard = isinstance(closed, ConnectionClosedOK) or log.first_token_ns is not None
+    if heard and not is_unanswered(closed):
         tap.ended(log)
     else:
-        tap.failed(log, ConnectionError(str(closed)))
+        tap.failed(log, _why(closed))
 
 
 class SocketAsker:
@@ -279,7 +293,7 @@ class SocketAsker:
             if isinstance(error, TimeoutError):
                 self._abort()
             await self._drop()
-            if not await _again(self._tap, log, ConnectionError(str(error)) if broken else error):
+            if not await _again(self._tap, log, _why(error) if broken else error):
                 raise
         else:
             await _again(self._tap, log)

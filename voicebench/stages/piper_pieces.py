@@ -97,12 +97,12 @@ def take_apart(path: Path, session: Callable[[bytes], Any]) -> Pieces | None:
             extractor.extract_model([LATENT, MASK], [joint]),
             extractor.extract_model([joint], [output]),
         )
-        front, flow, decoder = (_runner(session(part.SerializeToString())) for part in cut)
-        probe = np.zeros((1, _channels(model, first), 4), dtype=np.float32)
-        samples = decoder({joint: probe})[0].size
+        channels = _channels(model, first)
     except Exception:
-        # A graph of another shape: the extractor and the sessions raise what they like.
+        # A graph of another shape: the extractor raises what it likes.
         return None
+    front, flow, decoder = (_runner(session(part.SerializeToString())) for part in cut)
+    samples = decoder({joint: np.zeros((1, channels, 4), dtype=np.float32)})[0].size
     return Pieces(front, flow, decoder, joint, samples // 4)
 
 
@@ -166,6 +166,8 @@ def _piecewise_class() -> type[Any]:
 
     class PiecewiseVoice(PiperVoice):
         """Gives a sentence's sound in several chunks."""
+
+        speaks_in_pieces = True
 
         def __init__(self, voice: PiperVoice, pieces: Pieces, gain: float) -> None:
             super().__init__(session=None, config=voice.config, download_dir=voice.download_dir)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 from collections.abc import AsyncGenerator
 from dataclasses import dataclass, field
 from typing import Any
@@ -62,8 +63,12 @@ class Prefetch:
             self._work.add("tts_wasted", made.request_ns)
 
     async def _make(self, made: Fetched) -> None:
+        from pipecat.frames.frames import ErrorFrame
+
         try:
             async for frame in self._run(made.text, "prefetch"):
+                if isinstance(frame, ErrorFrame):
+                    raise RuntimeError(frame.error)
                 if frame is not None:
                     if made.first_byte_ns is None:
                         made.first_byte_ns = now_ns()
@@ -77,11 +82,18 @@ class Prefetch:
         made = self._current
         if made is not None and made.text == text.strip():
             self._current = None
-            if await self._has_begun(made):
-                async for frame in _given(made):
-                    frame.context_id = context_id
-                    yield frame
-                return
+            try:
+                if await self._has_begun(made):
+                    async with contextlib.aclosing(_given(made)) as frames:
+                        async for frame in frames:
+                            frame.context_id = context_id
+                            yield frame
+                    return
+            finally:
+                # Broken off: nobody hears the rest.
+                if made.task is not None and not made.task.done():
+                    made.task.cancel()
+                    self._work.add("tts_wasted", made.request_ns)
         elif made is not None:
             self.drop()
         # Also where nothing of it could be made ahead: what is wrong is told now.
@@ -102,13 +114,9 @@ class Prefetch:
 
 async def _given(made: Fetched) -> AsyncGenerator[Any, None]:
     """All frames in order, each as soon as it is made. Raises what ended them early."""
-    try:
-        frame = made.first
-        while frame is not None:
-            yield frame
-            frame = await made.frames.get()
-    finally:
-        if made.task is not None:
-            made.task.cancel()
+    frame = made.first
+    while frame is not None:
+        yield frame
+        frame = await made.frames.get()
     if made.error is not None:
         raise made.error

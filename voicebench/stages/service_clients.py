@@ -1,5 +1,9 @@
 """The vendors' SDK clients inside pipecat's own services: none may ask again unseen, follow a redirect with
-the key, or hand a vendor's key to another host."""
+the key, or hand a vendor's key to another host.
+
+Seen are the clients that a service holds itself once it is made. One that it makes later, or that is no
+client of OpenAI's or Anthropic's SDK, does as its own code says.
+"""
 
 from __future__ import annotations
 

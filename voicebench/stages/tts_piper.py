@@ -33,8 +33,8 @@ class PiperSettings(Settings):
     other stages, when the voice is done as well; without it each step of the voice takes a little longer."""
     pieces: bool = False
     """Give a sentence's sound in pieces, the first 0.28 s of it as soon as they are made, where the voice's
-    graph can be taken apart; another voice speaks as before. The loudness is then one factor for all
-    sentences, in place of each one's own peak."""
+    graph can be taken apart; one whose graph cannot speaks whole sentences, and the report says so. The
+    loudness is then one factor for all sentences, in place of each one's own peak."""
     trim_leading_silence: bool = False
     """Cut the silence (about 45 ms) that voices begin with; 5 ms before the first sound are kept."""
 
@@ -171,6 +171,7 @@ def _service_class() -> Any:
             self.native_rate = int(voice.config.sample_rate)
             self._work = work
             self._trim = settings.trim_leading_silence
+            self._whole = settings.pieces and not getattr(voice, "speaks_in_pieces", False)
             # The parent's own initialiser would load the voice again.
             TTSService.__init__(
                 self,
@@ -184,6 +185,8 @@ def _service_class() -> Any:
 
         async def run_tts(self, text: str, context_id: str) -> AsyncGenerator[Frame, None]:
             start = now_ns()
+            if self._whole:
+                self._work.note("tts_whole_sentences", True)
             untouched = self._trim
             async for frame in super().run_tts(text, context_id):
                 if untouched and isinstance(frame, TTSAudioRawFrame):

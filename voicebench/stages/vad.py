@@ -10,16 +10,16 @@ from typing import Any
 from voicebench.plan.config import Vad
 from voicebench.stages.quiet import hush_pipecat
 
-ENERGY_WINDOW_MS = 10
-
-
-LEVEL_WINDOW_MS = 10
+WINDOW_MS = 10
+"""Of the level, and of the detector by energy."""
 SILENCE_DB = 25.0
 """So far below the person's loudest the level is silence."""
 FALL_DB_PER_WINDOW = 0.1
 """By so much the loudest fades, so that a shout does not make all that follows silence."""
 GOES_ON_MS = 30.0
 """So much sound after such a silence is speech that goes on; a click is shorter."""
+NOTICES_WITHIN_MS = 250.0
+"""A detector that hears speech for longer than this after the level fell hears soft speech."""
 
 
 @dataclass
@@ -37,7 +37,7 @@ class Level:
     """How long the level has been silence, or sound, against the loudest of late."""
 
     def __init__(self, sample_rate: int) -> None:
-        self._window = sample_rate * LEVEL_WINDOW_MS // 1000
+        self._window = sample_rate * WINDOW_MS // 1000
         self._rest = b""
         self._loudest_db = -120.0
         self.silent_ms = 0.0
@@ -55,9 +55,9 @@ class Level:
             db = 10.0 * math.log10(float(power) + 1e-12)
             self._loudest_db = max(db, self._loudest_db - FALL_DB_PER_WINDOW)
             if db < self._loudest_db - SILENCE_DB:
-                self.silent_ms, self.loud_ms = self.silent_ms + LEVEL_WINDOW_MS, 0.0
+                self.silent_ms, self.loud_ms = self.silent_ms + WINDOW_MS, 0.0
             else:
-                self.silent_ms, self.loud_ms = 0.0, self.loud_ms + LEVEL_WINDOW_MS
+                self.silent_ms, self.loud_ms = 0.0, self.loud_ms + WINDOW_MS
 
 
 def build_vad(vad: Vad, hook: SilenceHook | None = None) -> Any:
@@ -89,6 +89,8 @@ def _telling(kind: type[Any], hook: SilenceHook) -> type[Any]:
 
         _told = False
         _told_by_level = False
+        _soft = False
+        """Does the person speak softly, so that the level tells nothing?"""
         _before = VADState.QUIET
         _level: Level | None = None
 
@@ -98,15 +100,19 @@ def _telling(kind: type[Any], hook: SilenceHook) -> type[Any]:
                 self._level = self._level or Level(self.sample_rate)
                 self._level.hear(buffer)
             before, self._before = self._before, state
+            level = self._level
+            if level is None or level.loud_ms:
+                self._soft = False
             if state not in (VADState.SPEAKING, VADState.STOPPING):
-                self._told = False
+                self._told = self._soft = False
             elif not self._told:
                 if state is VADState.STOPPING and self._silent_ms() >= hook.after_ms:
                     self._tell(by_level=False)
-                elif self._level is not None and self._level.silent_ms >= hook.after_ms:
+                elif level is not None and not self._soft and level.silent_ms >= hook.after_ms:
                     self._tell(by_level=True)
             elif self._goes_on(before, state):
                 self._told = False
+                self._soft = level is not None and not level.loud_ms
                 hook.on_speech()
             return state
 
@@ -122,7 +128,11 @@ def _telling(kind: type[Any], hook: SilenceHook) -> type[Any]:
             """Does the person speak after a silence was told of?"""
             if state is VADState.SPEAKING and before is VADState.STOPPING:
                 return True
-            return self._told_by_level and self._level is not None and self._level.loud_ms >= GOES_ON_MS
+            level = self._level
+            if not self._told_by_level or level is None:
+                return False
+            soft = state is VADState.SPEAKING and level.silent_ms >= NOTICES_WITHIN_MS
+            return soft or level.loud_ms >= GOES_ON_MS
 
     return Telling
 
@@ -140,7 +150,7 @@ def _energy_class() -> Any:
         """Judges 10 ms windows by their RMS."""
 
         def num_frames_required(self) -> int:
-            return self.sample_rate * ENERGY_WINDOW_MS // 1000
+            return self.sample_rate * WINDOW_MS // 1000
 
         def voice_confidence(self, buffer: bytes) -> float:
             samples = np.frombuffer(buffer, dtype=np.int16).astype(np.float64) / 32768.0

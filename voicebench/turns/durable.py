@@ -83,9 +83,11 @@ def parse_strict_json(data: bytes | str) -> Any:
 def open_to_read(path: Path) -> BinaryIO:
     """Open a file of a run for reading. OSError where it is anything but a regular file: a pipe may never be
     written to, and a device has no end."""
-    if not stat.S_ISREG(os.stat(path).st_mode):
+    descriptor = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0))
+    if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+        os.close(descriptor)
         raise OSError(errno.EINVAL, "this is no regular file", str(path))
-    return path.open("rb")
+    return os.fdopen(descriptor, "rb")
 
 
 def write_all(descriptor: int, data: bytes) -> None:

@@ -18,6 +18,7 @@ SECTION_OF = {
     "transcript_after_turn_end": STAGES,
     "asr_fallback": STAGES,
     "asr_out_of_time": STAGES,
+    "tts_whole_sentences": STAGES,
     "speech_end_uncertain": STAGES,
     "several_tokens_a_delta": SLOT,
     "speech_assumed": SLOT,

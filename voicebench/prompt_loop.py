@@ -11,10 +11,8 @@ import platform
 import struct
 import sys
 
-from voicebench.clock import NS_PER_MS
-
-SLICE_NS = NS_PER_MS // 10
-"""The shortest slice that Linux grants."""
+SLICE_NS = 100_000
+"""The shortest slice that Linux grants: 0.1 ms."""
 SWITCH_S = 0.0005
 """So long may a thread keep the interpreter when another one asks for it; Python's own is 5 ms."""
 
@@ -31,8 +29,9 @@ _RESET_ON_FORK = 0x01
 def prompt_loop() -> bool:
     """Ask for a short slice for the calling thread, and for short turns of all threads at the interpreter.
 
-    Was the slice granted? Not on another system than Linux, and without effect before its version 6.12. The
-    thread's niceness and share of the processor stay what they were. Raises nothing.
+    Was the slice granted? Not on another system than Linux, without effect before its version 6.12, and not
+    asked for by a thread of negative niceness, which those that it begins would lose. The thread's niceness
+    and share of the processor stay what they were. Raises nothing.
     """
     sys.setswitchinterval(SWITCH_S)
     return _ask_for_slice(SLICE_NS)
@@ -46,7 +45,7 @@ def slice_ns() -> int | None:
 
 def _ask_for_slice(ns: int) -> bool:
     found = _attributes()
-    if found is None or found[1] != _OTHER:
+    if found is None or found[1] != _OTHER or found[3] < 0:
         return False
     _, policy, flags, nice, priority, _, _, _ = found
     wanted = _ATTRIBUTES.pack(_ATTRIBUTES.size, policy, flags | _RESET_ON_FORK, nice, priority, ns, 0, 0)

@@ -10,7 +10,7 @@ from typing import TypeVar
 
 import pytest
 
-from voicebench.pipeline import prompt_loop
+from voicebench import prompt_loop
 
 Found = TypeVar("Found")
 
