@@ -46,7 +46,7 @@ class Disk:
 
         def opened(path: Any, flags: int, *more: Any, **named: Any) -> int:
             # What is opened without waiting is only read: a full disk does not matter to it.
-            if not self.below(path) or flags & os.O_NONBLOCK:
+            if not self.below(path) or flags & (os.O_ACCMODE | os.O_NONBLOCK) == os.O_NONBLOCK:
                 return int(real["open"](path, flags, *more, **named))
             self._called(f"open {Path(os.fsdecode(path)).name}")
             descriptor = int(real["open"](path, flags, *more, **named))
