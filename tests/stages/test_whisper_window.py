@@ -18,11 +18,12 @@ SAMPLES = Path(__file__).parents[2] / "audio_samples"
 
 
 def test_the_shortest_window_that_holds_the_speech_is_taken() -> None:
-    """A window is never shorter than the audio, and beyond the last one there is none."""
-    assert window_for(2.9) == 3.0
-    assert window_for(3.0) == 3.0
-    assert window_for(3.1) == 4.0
-    assert window_for(WINDOWS_S[-1] + 0.1) is None
+    """A window is 2 s longer than the audio at least, and beyond the last one there is none."""
+    assert window_for(0.5) == 4.0
+    assert window_for(2.0) == 4.0
+    assert window_for(2.1) == 5.0
+    assert window_for(WINDOWS_S[-1] - 2.0) == WINDOWS_S[-1]
+    assert window_for(WINDOWS_S[-1] - 1.9) is None
 
 
 @pytest.mark.parametrize(
@@ -42,7 +43,7 @@ def test_a_result_that_looks_wrong_is_doubted(text: str, mean: float, seconds: f
 
 @pytest.mark.models
 def test_short_windows_cost_no_accuracy_on_the_clean_samples() -> None:
-    """Over the clean samples the short window makes at most 5 % word errors."""
+    """Over the clean samples the short window makes at most 4 % word errors."""
     model = load(WhisperSettings(cpu_threads=1), offline=True)
     errors = words = 0
     for sample in load_manifest(SAMPLES):
@@ -55,7 +56,7 @@ def test_short_windows_cost_no_accuracy_on_the_clean_samples() -> None:
         assert found is not None
         errors, words = errors + found.errors, words + found.words
     assert words > 80
-    assert errors / words <= 0.05
+    assert errors / words <= 0.04
 
 
 def test_a_voice_loses_its_leading_silence_and_nothing_else() -> None:

@@ -35,8 +35,8 @@ class WhisperSettings(Settings):
     compute_type: str = "int8"
     cpu_threads: int = Field(2, ge=1, le=64)
     window: Literal["full", "speech"] = "full"
-    """`full`: Whisper's 30 seconds, whatever was said. `speech`: as long as the speech, decoded greedily, and
-    the full window where the result is doubtful."""
+    """`full`: Whisper's 30 seconds, whatever was said. `speech`: 2 s longer than the speech, with two beams,
+    and the full window where the result is doubtful."""
     beam_size: int = Field(5, ge=1, le=20)
     """Of the full window."""
     temperatures: tuple[float, ...] = Field((0.0, 0.2, 0.4), min_length=1, max_length=6)
