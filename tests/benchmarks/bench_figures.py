@@ -50,10 +50,13 @@ class Row:
     @property
     def counts(self) -> bool:
         """Does its latency count? Completed, nobody cut off, not retried, and both edges in the recording."""
-        left_out = {"cutoff", "retried"} & set(self.flags)
-        return (
-            self.outcome == "completed" and not self.cutoffs and not left_out and self.waveform_ms is not None
-        )
+        left_out = self.cut_off or "retried" in self.flags
+        return self.outcome == "completed" and not left_out and self.waveform_ms is not None
+
+    @property
+    def cut_off(self) -> bool:
+        """Was the person cut off, or the model asked without the last words?"""
+        return bool(self.cutoffs) or "cutoff" in self.flags
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values: a line of the run's rows."""
@@ -149,7 +152,7 @@ def figures(rows: Sequence[Row]) -> dict[str, Any]:
     values = latencies(rows)
     data = np.asarray([value for _, value in values])
     spoken = [row for row in rows if row.has_speech]
-    cut = sum(1 for row in spoken if row.cutoffs or "cutoff" in row.flags)
+    cut = sum(row.cut_off for row in spoken)
     within = int((data <= BUDGET_MS).sum())
     words = sum(row.wer_words for row in rows)
     asked = [row for row in rows if row.answer_correct is not None]
@@ -252,7 +255,7 @@ def _word_errors(row: Row) -> tuple[int, int]:
 
 
 def _cut(row: Row) -> tuple[int, int]:
-    return int(bool(row.cutoffs) or "cutoff" in row.flags), int(row.has_speech)
+    return int(row.cut_off), int(row.has_speech)
 
 
 def ablation(rows: Sequence[Row], arms: Sequence[str]) -> str:

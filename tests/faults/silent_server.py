@@ -10,6 +10,7 @@ from contextlib import asynccontextmanager
 from typing import Literal
 
 from tests.keys_and_text.echoing_vendor import events_of
+from tests.loopback import listening
 from voicebench.emulator.staging import TEXT, websocket_frame
 
 Silence = Literal["handshake", "first-event", "mid-stream", "none"]
@@ -72,11 +73,8 @@ def accepted(head: bytes) -> bytes:
 async def silent_server(silence: Silence) -> AsyncIterator[SilentServer]:
     """A server on this machine, ended with all its connections."""
     made = SilentServer(silence)
-    server = await asyncio.start_server(made.serve, "127.0.0.1", 0)
-    made.port = server.sockets[0].getsockname()[1]
-    try:
-        yield made
-    finally:
-        server.close()
-        made.cut()
-        await server.wait_closed()
+    async with listening(made.serve) as made.port:
+        try:
+            yield made
+        finally:
+            made.cut()

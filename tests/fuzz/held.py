@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import itertools
 import json
 from collections.abc import Iterator
@@ -9,10 +10,13 @@ from typing import Any
 
 from hypothesis import strategies as st
 
-from tests.stages.asked import a_mode
+from tests.stages.asked import QUESTION, a_mode, stage_of
 from voicebench.pipeline.contamination import Load
+from voicebench.plan.config import Conversation
 from voicebench.plan.plan import PlannedTurn
 from voicebench.slot_record import Conditions, slot_record
+from voicebench.stages.llm import Tap
+from voicebench.stages.shared import Shared
 from voicebench.turns.journal import journal_line
 from voicebench.turns.records import TurnRecord
 from voicebench.turns.stream import StreamLog
@@ -59,3 +63,20 @@ def _paths(value: Any, before: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]
     for step, one in inner:
         yield (*before, step)
         yield from _paths(one, (*before, step))
+
+
+EVERYWHERE = list(range(10_000))
+"""Cuts that leave single bytes."""
+
+
+async def asked(api: str, port: int) -> StreamLog:
+    """What an endpoint of this protocol on this machine made of a question, asked without a pipeline."""
+    plugin, settings = stage_of(api, port)
+    assert plugin.ask is not None
+    asker = plugin.ask(a_mode(api), settings, Conversation(), Shared(), Tap())
+    try:
+        async with asyncio.timeout(10):
+            log: StreamLog = await asker.ask(QUESTION)
+            return log
+    finally:
+        await asker.close()

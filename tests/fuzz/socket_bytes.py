@@ -9,6 +9,7 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass
 
 from tests.faults.silent_server import accepted
+from tests.loopback import listening
 from voicebench.emulator.staging import CONTINUATION, PING, TEXT, websocket_frame
 
 PAUSES = 3
@@ -38,13 +39,8 @@ class Bytes:
 async def serving(pieces: Sequence[bytes]) -> AsyncIterator[Bytes]:
     """A server on this machine that writes these pieces."""
     made = Bytes(pieces)
-    server = await asyncio.start_server(made.serve, "127.0.0.1", 0)
-    made.port = server.sockets[0].getsockname()[1]
-    try:
+    async with listening(made.serve) as made.port:
         yield made
-    finally:
-        server.close()
-        await server.wait_closed()
 
 
 def frames(parts: Sequence[bytes], *, pings: bool) -> bytes:

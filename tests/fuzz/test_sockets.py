@@ -10,15 +10,12 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from tests.fuzz.held import VALUES, changed, check_ended, cut
+from tests.fuzz.held import EVERYWHERE, VALUES, asked, changed, check_ended, cut
 from tests.fuzz.how_much import examples
 from tests.fuzz.socket_bytes import frames, serving
 from tests.keys_and_text.echoing_vendor import events_of
-from tests.stages.asked import QUESTION, a_mode, stage_of, through_pipecat
+from tests.stages.asked import through_pipecat
 from voicebench.emulator.staging import TEXT, websocket_frame
-from voicebench.plan.config import Conversation
-from voicebench.stages.llm import Tap
-from voicebench.stages.shared import Shared
 from voicebench.turns.stream import StreamLog
 
 API = "openai-responses-ws"
@@ -27,8 +24,6 @@ EVENTS = [
     event.split(b"data: ", 1)[1].strip().replace(b"It is Paris.", SAID.encode())
     for event in events_of("/responses", "x", "success")
 ]
-EVERYWHERE = list(range(10_000))
-"""Cuts that leave single bytes."""
 MESSAGES = (
     *(b"", b"{}", b"null", b"[]", b'"x"', b"5", b"{", b"NaN", b"\xff", b"\xef\xbb\xbf{}", b"[" * 3000),
     *(
@@ -51,15 +46,7 @@ BROKEN = (
 
 async def _asked(pieces: Sequence[bytes]) -> StreamLog:
     async with serving(pieces) as server:
-        plugin, settings = stage_of(API, server.port)
-        assert plugin.ask is not None
-        asker = plugin.ask(a_mode(API), settings, Conversation(), Shared(), Tap())
-        try:
-            async with asyncio.timeout(10):
-                log: StreamLog = await asker.ask(QUESTION)
-                return log
-        finally:
-            await asker.close()
+        return await asked(API, server.port)
 
 
 def _run(pieces: Sequence[bytes]) -> StreamLog:

@@ -13,20 +13,15 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from tests.fuzz.held import VALUES, changed, check_ended, cut
+from tests.fuzz.held import EVERYWHERE, VALUES, asked, changed, check_ended, cut
 from tests.fuzz.how_much import examples
 from tests.keys_and_text.echoing_vendor import events_of
-from tests.stages.asked import QUESTION, a_mode, stage_of, through_pipecat
-from voicebench.plan.config import Conversation
+from tests.stages.asked import through_pipecat
 from voicebench.stages import llm_anthropic, llm_openai
-from voicebench.stages.llm import Tap
-from voicebench.stages.shared import Shared
 from voicebench.turns.stream import StreamLog
 
 APIS = {"anthropic": "/v1/messages", "openai-chat": "/chat/completions", "openai-responses": "/responses"}
 TEXT = "It is Paris."
-EVERYWHERE = list(range(10_000))
-"""Cuts that leave single bytes."""
 GARBAGE = (
     *(
         b"data: {}\n\n",
@@ -74,21 +69,9 @@ def body(monkeypatch: pytest.MonkeyPatch) -> list[bytes]:
     return pieces
 
 
-async def _log(api: str) -> StreamLog:
-    plugin, settings = stage_of(api, 9)
-    assert plugin.ask is not None
-    asker = plugin.ask(a_mode(api), settings, Conversation(), Shared(), Tap())
-    try:
-        async with asyncio.timeout(10):
-            log: StreamLog = await asker.ask(QUESTION)
-            return log
-    finally:
-        await asker.close()
-
-
 def _run(api: str, body: list[bytes], raw: bytes, at: list[int]) -> StreamLog:
     body[:] = cut(raw, at)
-    log = asyncio.run(_log(api))
+    log = asyncio.run(asked(api, 9))
     check_ended(api, log)
     return log
 

@@ -18,7 +18,7 @@ import numpy as np
 
 from voicebench.audio.clip import Clip, ClipCaveat, Samples
 from voicebench.audio.names import printable
-from voicebench.audio.pcm import downmix, mono, resample, to_pcm16
+from voicebench.audio.pcm import RATES_HZ, downmix, mono, resample, to_pcm16
 from voicebench.audio.readers import NotReadable, Reader, open_reader
 from voicebench.errors import AudioProblem
 
@@ -26,9 +26,6 @@ __all__ = ["Clip", "ClipCaveat", "decode", "mono", "resample", "to_pcm16"]
 
 MAX_SECONDS = 1800.0
 MAX_BYTES = 1 << 30
-RATES_HZ = (4000, 768_000)
-"""Sample rates outside this range are a broken header, not speech."""
-
 _ANEW = "Record or export it again."
 _CONVERT = (
     "Check that a player plays it. If one does, convert it, for example with:  ffmpeg -i FILE -ac 1 NEW.wav"

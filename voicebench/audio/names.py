@@ -5,6 +5,8 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
+from voicebench.models import names
+
 
 def printable(path: Path | str) -> str:
     """`path` as text that any UTF-8 file and any terminal can take.
@@ -12,8 +14,4 @@ def printable(path: Path | str) -> str:
     Bytes that are not UTF-8 become `\\xNN`; control characters (terminal escapes, line breaks) and invisible
     direction marks become Python escapes. Everything else, umlauts and snowmen included, stays as it is.
     """
-    text = os.fsencode(path).decode("utf-8", "backslashreplace")
-    return "".join(
-        character if character.isprintable() else character.encode("unicode_escape").decode("ascii")
-        for character in text
-    )
+    return names.printable(os.fsencode(path).decode("utf-8", "backslashreplace"))

@@ -10,6 +10,9 @@ from numpy.typing import NDArray
 
 from voicebench.audio.clip import Clip, Samples
 
+RATES_HZ = (4000, 768_000)
+"""Sample rates outside this range are a mistake, not sound."""
+
 MIX_LOSS_DB = 6.0
 """A mix that lies further than this below the louder channel is not used."""
 

@@ -12,12 +12,9 @@ from typing import Any, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from voicebench.audio.pcm import to_pcm16
+from voicebench.audio.pcm import RATES_HZ, to_pcm16
 from voicebench.audio.streaming_rate import RateConverter
 from voicebench.errors import AudioProblem
-
-RATES_HZ = (4_000, 768_000)
-"""Sample rates outside this range are a mistake, not sound."""
 
 AudioFrame = TypeVar("AudioFrame")
 

@@ -174,14 +174,12 @@ def build(
     ask_early(config.early, mode, config.clause, asr, llm, tts, strategies, tap, work)
     rate = getattr(tts, "native_rate", DEFAULT_RATE)
 
-    source, sink = (
-        transports(rate)
-        if transports is not None
-        else (
-            FileSource(),
-            PlaySink(rate, config.pipecat.out_chunk_ms),
-        )
-    )
+    source: Any
+    sink: Any
+    if transports is None:
+        source, sink = FileSource(), PlaySink(rate, config.pipecat.out_chunk_ms)
+    else:
+        source, sink = transports(rate)
     hold_rate(source, RATE)
     toolbox = Toolbox(mode.tools)
     toolbox.register(llm)

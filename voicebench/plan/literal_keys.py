@@ -7,8 +7,8 @@ from typing import Any
 from urllib.parse import parse_qsl, urlsplit
 
 _KEY_NAME = re.compile(
-    r"(?:^|_)(?:api_?key|subscription_key|secret|password|passwd|passphrase|credentials?|authorization|cookie|private_key|"
-    r"secret_(?:access_)?key|(?:access|api|auth|bearer|hf|refresh|session)_token)$|^token$"
+    r"(?:^|_)(?:api_?key|subscription_key|secret|password|passwd|passphrase|credentials?|"
+    r"authorization|cookie|private_key|secret_(?:access_)?key|(?:access|api|auth|bearer|hf|refresh|session)_token)$|^token$"
 )
 _VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 BY_NAME = ("api_key_env", "secret_arguments")

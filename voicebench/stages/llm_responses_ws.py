@@ -162,8 +162,9 @@ def _tapped(service_class: type[Any], tap: Tap, settings: Endpoint) -> type[Any]
             log, socket = self._log, self._websocket
             if log is None or socket is None:
                 return await super()._ws_recv()
-            while (event := await self._event(log, socket)) is None:
-                continue
+            event = None
+            while event is None:
+                event = await self._event(log, socket)
             return event
 
         async def _event(self, log: StreamLog, socket: Any) -> Any:

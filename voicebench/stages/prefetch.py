@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
 from collections.abc import AsyncGenerator
 from dataclasses import dataclass, field
 from typing import Any
@@ -27,8 +26,6 @@ class Fetched:
     """What was made; None is the end."""
     error: Exception | None = None
     """Why it ended early."""
-    first: Any = None
-    """The first frame, when it has been taken from them."""
     task: asyncio.Task[None] | None = None
 
 
@@ -83,11 +80,17 @@ class Prefetch:
         if made is not None and made.text == text.strip():
             self._current = None
             try:
-                if await self._has_begun(made):
-                    async with contextlib.aclosing(_given(made)) as frames:
-                        async for frame in frames:
-                            frame.context_id = context_id
-                            yield frame
+                asked = now_ns()
+                frame = await made.frames.get()
+                if frame is not None:
+                    self._work.add("tts_speculative", made.request_ns, max(made.request_ns, asked))
+                    self._work.note(NOTE, made)
+                    while frame is not None:
+                        frame.context_id = context_id
+                        yield frame
+                        frame = await made.frames.get()
+                    if made.error is not None:
+                        raise made.error
                     return
             finally:
                 # Broken off: nobody hears the rest.
@@ -99,24 +102,3 @@ class Prefetch:
         # Also where nothing of it could be made ahead: what is wrong is told now.
         async for frame in self._run(text, context_id):
             yield frame
-
-    async def _has_begun(self, made: Fetched) -> bool:
-        """Wait for its first frame. False: none comes."""
-        asked = now_ns()
-        first = await made.frames.get()
-        if first is None:
-            return False
-        made.first = first
-        self._work.add("tts_speculative", made.request_ns, max(made.request_ns, asked))
-        self._work.note(NOTE, made)
-        return True
-
-
-async def _given(made: Fetched) -> AsyncGenerator[Any, None]:
-    """All frames in order, each as soon as it is made. Raises what ended them early."""
-    frame = made.first
-    while frame is not None:
-        yield frame
-        frame = await made.frames.get()
-    if made.error is not None:
-        raise made.error

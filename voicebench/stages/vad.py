@@ -7,6 +7,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
+
 from voicebench.plan.config import Vad
 from voicebench.stages.quiet import hush_pipecat
 
@@ -45,8 +47,6 @@ class Level:
 
     def hear(self, pcm: bytes) -> None:
         """Judge the next piece of 16-bit mono audio, in windows of 10 ms."""
-        import numpy as np
-
         pcm = self._rest + pcm
         count = len(pcm) // (2 * self._window)
         self._rest = pcm[2 * self._window * count :]
@@ -139,7 +139,6 @@ def _telling(kind: type[Any], hook: SilenceHook) -> type[Any]:
 
 def _energy_class() -> Any:
     """Speech is what the presence rule calls sound: no model, so its decision is known to the sample."""
-    import numpy as np
     from pipecat.audio.vad.vad_analyzer import VADAnalyzer
 
     from voicebench.audio.presence import THRESHOLD_DBFS, amplitude
