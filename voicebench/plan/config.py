@@ -71,8 +71,9 @@ class Early(Settings):
     25 dB below the person's loudest, which the detector notices 60 to 90 ms later; in noise that is louder
     the detector decides. It begins in vain more often: at any gap in the speech that is as long."""
     warm_llm: bool = False
-    """The early transcript is read into the local model's prompt cache. Nothing is generated, and no paid
-    model is asked. Without effect where the model is asked ahead."""
+    """Early transcripts are read into the local model's prompt cache, those that are dropped too: the person's
+    words go on from them. Nothing is generated, and no paid model is asked. Where the model is asked ahead,
+    it reads the dropped ones alone."""
     speculate_llm: bool = False
     """A local model is asked on the early transcript, and its reply held until the turn has ended; dropped
     where the person goes on or the transcript turns out another. Each record counts what was in vain."""

@@ -62,13 +62,18 @@ def early_hook(early: Early, asr: Any, llm: Any, work: WorkLog) -> SilenceHook |
             f"early.transcribe_after_ms: {type(asr).__name__} cannot begin what may be dropped again.",
             "Use asr kind whisper, or leave the key out.",
         )
-    if early.warm_llm and hasattr(llm, "warm") and not getattr(asr, "announces", False):
-        asr.on_early_text = _Warming(llm, work).begin
+    if early.warm_llm and hasattr(llm, "warm"):
+        warming = _Warming(llm, work)
+        asr.on_dropped_text = warming.begin
+        if asr.announces:
+            asr.before_asking = warming.stop
+        else:
+            asr.on_early_text = warming.begin
     return SilenceHook(early.transcribe_after_ms, asr.silence, asr.speech, by_level=early.silence == "level")
 
 
 class _Warming:
-    """Warms the model with each early transcript, one at a time."""
+    """Warms the model with early transcripts, one at a time."""
 
     def __init__(self, llm: Any, work: WorkLog) -> None:
         self._llm = llm
@@ -79,6 +84,11 @@ class _Warming:
         """Begin unless one is still at it."""
         if self._task is None or self._task.done():
             self._task = asyncio.get_running_loop().create_task(self._warm(text), name="llm-warming")
+
+    def stop(self) -> None:
+        """The model is asked now: what is still being read would only hold that up."""
+        if self._task is not None:
+            self._task.cancel()
 
     async def _warm(self, text: str) -> None:
         start = now_ns()

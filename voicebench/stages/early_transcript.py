@@ -29,6 +29,11 @@ class EarlyTranscription:
     announces = False
     """Is an early transcript told to the turn detector, so that the model can be asked at once?"""
     on_early_text: Callable[[str], None] = staticmethod(lambda text: None)
+    """Called with an early transcript that stands."""
+    on_dropped_text: Callable[[str], None] = staticmethod(lambda text: None)
+    """Called with one of which the person has gone on: most likely what the whole will begin with."""
+    before_asking: Callable[[], None] = staticmethod(lambda: None)
+    """Called before a transcript is told to the turn detector."""
     _early: EarlyTranscript | None = None
     _early_loop: asyncio.AbstractEventLoop | None = None
 
@@ -80,10 +85,15 @@ class EarlyTranscription:
 
     async def _run_early(self, audio: bytes, early: EarlyTranscript) -> str:
         text = await self.transcribe_early(audio, early)
-        if text and not early.dropped:
-            self.on_early_text(text)
-            if self.announces and not (early.taken and self._speaks_again()):
-                await self._announce(text, early)
+        if not text:
+            return text
+        if early.dropped:
+            self.on_dropped_text(text)
+            return text
+        self.on_early_text(text)
+        if self.announces and not (early.taken and self._speaks_again()):
+            self.before_asking()
+            await self._announce(text, early)
         return text
 
     def _speaks_again(self) -> bool:
