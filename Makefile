@@ -12,8 +12,10 @@ SETUP := $(VENV)/.set-up
 # make bench  plain pipecat against voicebench's stack on this machine, about six minutes: bench.json
 # make bench-full  all samples, three runs, one setting changed at a time, over two hours: bench-full.json and .md;
 #                  stopped, it goes on behind the last turn (make clean-bench begins anew)
+# make bench-words word errors of the stack's Whisper against plain pipecat's on twenty cuts of each sample:
+#                  bench-words.json, about four minutes; the last step of bench-full
 
-.PHONY: demo test soak bench bench-full clean-bench lint types check-layers clean
+.PHONY: demo test soak bench bench-full bench-words clean-bench lint types check-layers clean
 
 $(SETUP): pyproject.toml
 	@test -n "$(PYTHON)" || { echo "voicebench needs Python 3.11, 3.12 or 3.13; none was found." >&2; exit 2; }
@@ -43,9 +45,14 @@ bench-full: $(SETUP)
 	$(BIN)/voicebench models fetch
 	$(BIN)/python -m tests.benchmarks.bench_stack --arms plain,voicebench,off --samples all --repeats 4 \
 		--repeats-off 1 --least 60 --runs 3 --out bench-full.json --resume
+	$(BIN)/python -m tests.benchmarks.bench_words
+
+bench-words: $(SETUP)
+	$(BIN)/voicebench models fetch
+	$(BIN)/python -m tests.benchmarks.bench_words
 
 clean-bench:
-	rm -f bench.json bench.md bench-run-*.json* bench-full.json bench-full.md bench-full-run-*.json*
+	rm -f bench.json bench.md bench-words.json bench-run-*.json* bench-full.json bench-full.md bench-full-run-*.json*
 
 lint: $(SETUP)
 	$(BIN)/ruff check .

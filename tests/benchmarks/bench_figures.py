@@ -211,7 +211,7 @@ def summary(
         ours, plain = latencies(by_arm["voicebench"]), latencies(by_arm["plain"])
         ratio = between(ours, plain, lambda one, other: one / other)
         told["ratio_p50"], told["ratio_p50_ci95"] = (None, None) if ratio is None else ratio
-        for name, part in (("wer_less_plain", _word_errors), ("cutoffs_less_plain", _cut)):
+        for name, part in (("wer_less_plain", word_errors), ("cutoffs_less_plain", _cut)):
             found = share_apart(by_arm["voicebench"], by_arm["plain"], part)
             told[name], told[f"{name}_ci95"] = (None, None) if found is None else found
     return told
@@ -250,7 +250,8 @@ def share_apart(
     return apart(sums), (float(low), float(high))
 
 
-def _word_errors(row: Row) -> tuple[int, int]:
+def word_errors(row: Row) -> tuple[int, int]:
+    """Errors, and of how many words: for `share_apart`."""
     return row.wer_errors, row.wer_words
 
 

@@ -216,7 +216,7 @@ async def test_a_slow_recogniser_is_waited_for() -> None:
     async with driving(turn_timeout_s=8, asr={"delay_ms": 5300}) as driver:
         record = await driver.record(clip(SPEECH_S))
         check_completed(record)
-        # The detector's stop is marked when its frame passes by: after the recogniser began, on a busy machine.
+        # The detector's stop is marked when its frame passes by: on a busy machine the work has begun.
         assert ((record.stages_ms or {})["asr"] or 0) >= 5250
 
 

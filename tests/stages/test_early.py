@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from pathlib import Path
 
 import numpy as np
@@ -17,6 +18,7 @@ from voicebench.pipeline.session import Session
 from voicebench.plan.config import Config, Early, Vad
 from voicebench.plan.modes import Mode
 from voicebench.stages.early import early_hook
+from voicebench.stages.early_transcript import EarlyTranscript, EarlyTranscription
 from voicebench.stages.shared import Shared, WorkLog
 from voicebench.stages.vad import SilenceHook, build_vad
 
@@ -49,7 +51,7 @@ async def test_a_silence_is_told_once_before_the_stop_and_revoked_by_speech() ->
 
 
 async def test_a_fallen_level_is_told_before_the_detector_notices() -> None:
-    """A level 25 dB below the person's is a silence, though the detector still hears speech; a click revokes
+    """A level 20 dB below the person's is a silence, though the detector still hears speech; a click revokes
     nothing, speech does, and so does a detector that goes on hearing it, whose own silence then counts."""
     told: list[str] = []
     hook = SilenceHook(60.0, lambda: told.append("silence"), lambda: told.append("speech"), by_level=True)
@@ -89,6 +91,42 @@ def test_an_asr_that_cannot_drop_what_it_began_is_refused() -> None:
     with pytest.raises(BadRequest, match="whisper"):
         early_hook(Early(transcribe_after_ms=96), object(), object(), WorkLog())
     assert early_hook(Early(), object(), object(), WorkLog()) is None
+
+
+async def test_what_was_dropped_is_read_into_the_prompt_cache_until_the_model_is_asked() -> None:
+    """A model that is asked ahead reads a dropped transcript before, and stops reading when it is asked."""
+    read: list[str] = []
+    begun, broken_off = asyncio.Event(), asyncio.Event()
+
+    class Model:
+        async def warm(self, text: str) -> None:
+            read.append(text)
+            begun.set()
+            try:
+                await asyncio.Event().wait()
+            except asyncio.CancelledError:
+                broken_off.set()
+                raise
+
+    class Ear(EarlyTranscription):
+        announces = True
+
+        async def transcribe_early(self, audio: bytes, early: EarlyTranscript) -> str:
+            return audio.decode()
+
+        async def _announce(self, text: str, early: EarlyTranscript) -> None:
+            read.append(f"asked: {text}")
+
+    asr = Ear()
+    early_hook(Early(transcribe_after_ms=40, warm_llm=True), asr, Model(), WorkLog())
+    await asr._run_early(b"", EarlyTranscript(dropped=True))
+    assert read == []
+    await asr._run_early(b"What is the", EarlyTranscript(dropped=True))
+    async with asyncio.timeout(5):
+        await begun.wait()
+        await asr._run_early(b"What is the capital?", EarlyTranscript())
+        await broken_off.wait()
+    assert read == ["What is the", "asked: What is the capital?"]
 
 
 @pytest.mark.models

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -51,6 +52,37 @@ async def test_a_voice_that_speaks_whole_though_pieces_were_asked_for_says_so(vo
         async for _ in service.run_tts("Yes.", "context"):
             break
         assert ("tts_whole_sentences" in work.take()[1]) == settings.pieces
+
+
+class Spoken:
+    """A voice whose sentences come in pieces that were made before."""
+
+    speaks_in_pieces = True
+    config = SimpleNamespace(sample_rate=22_050)
+
+    def __init__(self, *pieces: Any) -> None:
+        self.pieces = pieces
+
+    def synthesize(self, text: str) -> Any:
+        """The pieces, as Piper gives them."""
+        return iter([SimpleNamespace(audio_int16_bytes=piece.tobytes()) for piece in self.pieces])
+
+
+@pytest.mark.parametrize("silent", [0, 1, 3])
+async def test_leading_silence_is_cut_however_many_pieces_it_fills(silent: int) -> None:
+    """Pieces that hold nothing but silence are not played before the first sound; a voice that never sounds
+    gives what it made."""
+    hush = np.zeros(3072, dtype=np.int16)
+    tone = (np.sin(np.arange(3072) * 0.3) * 9000).astype(np.int16)
+    settings = PiperSettings(pieces=True, trim_leading_silence=True)
+    for pieces, least, most in (
+        ([*[hush] * silent, tone, hush, tone], 3 * 3072, 3 * 3072 + 2 * 111),
+        ([hush] * 2, 2 * 3072, 2 * 3072),
+    ):
+        service = _service_class()(Spoken(*pieces), settings, WorkLog())
+        service._sample_rate = 22_050
+        made = b"".join([frame.audio async for frame in service.run_tts("Yes.", "context")])
+        assert least <= len(made) // 2 <= most
 
 
 @pytest.mark.models

@@ -63,17 +63,17 @@ class Clause(Settings):
 class Early(Settings):
     """Work begun before the turn has ended, and dropped where the person goes on."""
 
-    transcribe_after_ms: float | None = Field(None, ge=32.0, le=2000.0)
+    transcribe_after_ms: float | None = Field(None, ge=10.0, le=2000.0)
     """Transcription begins after so much silence; the detector's stop then only confirms it. None: at the
     stop. Needs an ASR that works on whole segments on this machine (`whisper`)."""
     silence: Literal["vad", "level"] = "vad"
     """By what that silence is known. `vad`: by the detector alone. `level`: as well where the level stays
-    25 dB below the person's loudest, which the detector notices 60 to 90 ms later; in noise that is louder
+    20 dB below the person's loudest, which the detector notices 60 to 100 ms later; in noise that is louder
     the detector decides. It begins in vain more often: at any gap in the speech that is as long."""
     warm_llm: bool = False
-    """Early transcripts are read into the local model's prompt cache, those that are dropped too: the person's
-    words go on from them. Nothing is generated, and no paid model is asked. Where the model is asked ahead,
-    it reads the dropped ones alone."""
+    """Early transcripts are read into the local model's prompt cache, those that are dropped as well: the
+    person's words go on from them. Nothing is generated, and no paid model is asked. Where the model is asked
+    ahead, it reads the dropped ones alone."""
     speculate_llm: bool = False
     """A local model is asked on the early transcript, and its reply held until the turn has ended; dropped
     where the person goes on or the transcript turns out another. Each record counts what was in vain."""

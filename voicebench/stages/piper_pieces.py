@@ -24,8 +24,9 @@ FLOW_REACH = 32
 """Frames to each side that the flow looks at: four layers of four convolutions over five frames."""
 DECODER_REACH = 12
 """Frames to each side that the decoder looks at."""
-FIRST_FRAMES = 24
-"""Of the first piece: 0.28 s at 22.05 kHz, of which voices leave about 0.05 s silent."""
+FIRST_FRAMES = 12
+"""Of the first piece: 0.14 s at 22.05 kHz, of which voices leave about 0.05 s silent. Each later one is made
+within the time that those before it sound."""
 MOST_FRAMES = 192
 INPUTS = ("input", "input_lengths", "scales")
 LATENT = "/Add_output_0"

@@ -14,8 +14,9 @@ from voicebench.stages.quiet import hush_pipecat
 
 WINDOW_MS = 10
 """Of the level, and of the detector by energy."""
-SILENCE_DB = 25.0
-"""So far below the person's loudest the level is silence."""
+SILENCE_DB = 20.0
+"""So far below the person's loudest the level is silence. At 25 the fading of a last word counts as speech
+for longer, and the median of the samples was 13 to 27 ms higher."""
 FALL_DB_PER_WINDOW = 0.1
 """By so much the loudest fades, so that a shout does not make all that follows silence."""
 GOES_ON_MS = 30.0
