@@ -186,8 +186,10 @@ async def test_another_speed_than_asked_is_flagged(tmp_path: Path, api: str, opt
     assert told.folder is not None
     report = build_report(told.folder.info(), told.records).to_dict()
     down, served = report["modes"]
+    # A busy machine may have held up a reply: it is kept out for that reason, with a flag of its own.
+    late = sum(Flag.CLIENT_LIMITED in record.flags for record in told.records if record.mode == "own/served")
     assert (down["flags"]["asked_not_served"], served["flags"]["asked_not_served"]) == (3, 0)
-    assert (down["decode_rate_tok_s"]["n"], served["decode_rate_tok_s"]["n"]) == (0, 3)
+    assert (down["decode_rate_tok_s"]["n"], served["decode_rate_tok_s"]["n"]) == (0, 3 - late)
     assert down["decode_rate_tok_s"]["excluded"] == 3
 
 
