@@ -10,12 +10,15 @@ import httpx2
 import pytest
 
 from tests.processes import gone_within
+from tests.stages.asked import a_mode
 from voicebench.errors import BadRequest, ModelFileProblem, RunProblem
 from voicebench.models.resolve import resolve_llm
+from voicebench.plan.config import Conversation
 from voicebench.stages import asr_whisper, llm_local, tts_piper
 from voicebench.stages.asr_whisper import WhisperSettings
+from voicebench.stages.llm import Tap
 from voicebench.stages.llm_local import LlamaSettings
-from voicebench.stages.llm_openai import make_client
+from voicebench.stages.llm_openai import chat_asker, make_client
 from voicebench.stages.shared import Shared
 from voicebench.stages.tts_piper import PiperSettings
 
@@ -83,6 +86,29 @@ async def test_an_idle_connection_is_used_for_so_long_only(kept_s: float | None,
             writer.close()
             await writer.wait_closed()
     assert len(opened) == connections
+
+
+async def test_a_streamed_request_to_the_model_server_ends_its_own_connection() -> None:
+    """llama.cpp closes a connection behind a streamed reply without a word, so none is used for a second one,
+    however soon it is made."""
+    heads: list[bytes] = []
+    choice = b'{"index": 0, "delta": {"content": "Hi."}, "finish_reason": "stop"}'
+    event = b'data: {"id": "x", "choices": [' + choice + b"]}"
+
+    async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        heads.append(await reader.readuntil(b"\r\n\r\n"))
+        writer.write(b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\n\r\n" + event + b"\n\n")
+        writer.close()
+
+    async with await asyncio.start_server(serve, "127.0.0.1", 0) as server:
+        base_url = f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}/v1"
+        client = make_client(base_url, "k", 10.0, llm_local.KEPT_S)
+        asker = chat_asker(a_mode("openai-chat"), llm_local._chat(base_url), Conversation(), Tap(), client)
+        for _ in range(2):
+            assert (await asker.ask("Hello?")).status == "ok"
+        await asker.close()
+    assert len(heads) == 2
+    assert all(b"\r\nconnection: close\r\n" in head.lower() for head in heads)
 
 
 @pytest.mark.models

@@ -55,7 +55,7 @@ def build(mode: Mode, settings: LlamaSettings, conversation: Conversation, share
                 {"role": "user", "content": text},
             ],
             max_tokens=1,
-            **chat.extra,
+            **{**chat.extra, "extra_headers": {}},
         )
 
     service.warm = warm
@@ -78,11 +78,20 @@ def _server(mode: Mode, settings: LlamaSettings, shared: Shared) -> tuple[str, A
 
 
 def _chat(base_url: str) -> ChatSettings:
-    """How llama.cpp is spoken to: the same answer each time, the prompt's beginning kept in its cache."""
+    """How llama.cpp is spoken to: the same answer each time, the prompt's beginning kept in its cache.
+
+    It closes the connection behind each streamed reply without a word of it, and a request that meets the
+    closing fails: so the request itself says that its connection ends.
+    """
     return ChatSettings(
         base_url=base_url,
         tokens_field="max_tokens",
-        extra={"temperature": 0.0, "seed": 1, "extra_body": {"cache_prompt": True}},
+        extra={
+            "temperature": 0.0,
+            "seed": 1,
+            "extra_body": {"cache_prompt": True},
+            "extra_headers": {"Connection": "close"},
+        },
     )
 
 
