@@ -104,7 +104,7 @@ def test_no_arm_is_asked_what_another_was_just_asked(arms: int, samples: int) ->
 def test_every_arm_turns_one_setting_off() -> None:
     """Each arm is a valid configuration that differs from the default stack, whose ten clips are there."""
     stack, default = ours().model_dump(), load_config(CONFIGS / "default.yaml").model_dump()
-    stages = ("asr", "tts", "turn", "vad", "clause", "early", "conversation", "own_modes")
+    stages = ("asr", "tts", "turn", "vad", "clause", "early", "pipecat", "conversation", "own_modes")
     assert {key: stack[key] for key in stages} == {key: default[key] for key in stages}
     assert set(OFF) <= set(off_arms())
     for name in off_arms():

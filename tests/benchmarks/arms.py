@@ -54,7 +54,12 @@ def plain() -> Config:
                 "arguments": {"download_dir": voice.parent},
                 "settings": {"voice": "en_US-joe-medium"},
             },
-            "pipecat": {"rtvi": True, "out_chunk_ms": 40},
+            "pipecat": {
+                "rtvi": True,
+                "process_events": True,
+                "audio_downstream": True,
+                "out_chunk_ms": 40,
+            },
         }
     )
 
@@ -85,6 +90,7 @@ OFF: dict[str, dict[str, Any]] = {
     "tts does not spin (spins)": {"tts": {"spin": True}},
     "llm on 2 threads (1)": {"own_modes": _local(threads=1)},
     "llm as others (niceness 10)": {"own_modes": _local(niceness=10)},
+    "frames spared (sent on)": {"pipecat": {"process_events": True, "audio_downstream": True}},
     "wait of 0.2 s (0.35)": {"vad": {"stop_secs": 0.35}},
     "vad only (Smart Turn)": {"turn": {"kind": "smart_turn", "silence_secs": 3.0}},
 }

@@ -133,5 +133,8 @@ class Played:
 
     def last_sound(self, before_ns: int | None = None) -> int | None:
         """The end of the last sound that began before `before_ns`, in ns; None without one."""
-        ends = [end for begin, end in self.sounds() if before_ns is None or begin < before_ns]
-        return max(ends, default=None)
+        for run in reversed(self.runs):
+            for begin, end in reversed(run.sound_instants()):
+                if before_ns is None or begin < before_ns:
+                    return end
+        return None

@@ -157,6 +157,7 @@ def build(
     from voicebench.audio.rate_door import hold_rate
     from voicebench.pipeline.observer import MonotonicClock, TurnObserver
     from voicebench.pipeline.pipecat_latency import latency_observer
+    from voicebench.pipeline.spared import keep_audio, tell_pushes_only
 
     llm_stage = specs.llm[mode.id]
     tap.retry = Retry(mode.attempts, config.longest_retry_wait_s)
@@ -196,6 +197,8 @@ def build(
             vad_analyzer=vad,
         ),
     )
+    if not config.pipecat.audio_downstream:
+        keep_audio(pair.user())
     observer = TurnObserver(tts)
     says = latency_observer(lambda latency_ms: work.note("pipecat_user_bot_latency_ms", latency_ms))
     worker = PipelineWorker(
@@ -214,4 +217,6 @@ def build(
         cancel_on_idle_timeout=False,
         check_dangling_tasks=False,
     )
+    if not config.pipecat.process_events:
+        tell_pushes_only(worker)
     return Parts(worker, source, sink, observer, context, pair.user(), asr_watch, toolbox, vad_watch)

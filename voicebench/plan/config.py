@@ -86,10 +86,16 @@ class Early(Settings):
 
 
 class Pipecat(Settings):
-    """pipecat's own options that cost latency. pipecat has them at `rtvi: true` and `out_chunk_ms: 40`."""
+    """pipecat's own ways that cost latency. pipecat has them at `rtvi: true`, `process_events: true`,
+    `audio_downstream: true` and `out_chunk_ms: 40`."""
 
     rtvi: bool = False
     """Its messages for a client on the other side are made, though nobody receives them here."""
+    process_events: bool = False
+    """Its observers are told each frame that a processor takes, beside each pushed one; none here asks."""
+    audio_downstream: bool = False
+    """The person's audio goes on behind the turn detector, through the language model, the voice and the
+    transport. A language model that listens for itself needs it."""
     out_chunk_ms: int = Field(10, ge=10, le=100, multiple_of=10)
     """Speech goes to the transport in pieces of this length, and only in whole ones. For recordings: a sound
     device or a page is given 10 ms at a time."""
