@@ -33,6 +33,7 @@ async def watched(pipecat: Pipecat) -> Watcher:
     async with driving(pipecat=pipecat) as driver:
         await driver.record(clip(SPEECH_S))
         assert driver.session is not None
+        assert driver.session._parts is not None
         watcher = Watcher()
         driver.session._parts.worker.add_observer(watcher)
         assert (await driver.record(clip(SPEECH_S))).outcome is Outcome.COMPLETED
