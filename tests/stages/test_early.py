@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+import threading
 from pathlib import Path
 
 import numpy as np
 import pytest
 from pipecat.audio.vad.vad_analyzer import VADState
 
+from tests.stages.made_whisper import MadeWhisper, tokens_of
 from voicebench.audio.manifest import load_manifest
 from voicebench.audio.prepare import prepare
 from voicebench.errors import BadRequest
@@ -17,6 +19,8 @@ from voicebench.pipeline.observer import Kind
 from voicebench.pipeline.session import Session
 from voicebench.plan.config import Config, Early, Vad
 from voicebench.plan.modes import Mode
+from voicebench.stages import asr_whisper
+from voicebench.stages.asr_whisper import WhisperSettings
 from voicebench.stages.early import early_hook
 from voicebench.stages.early_transcript import EarlyTranscript, EarlyTranscription
 from voicebench.stages.shared import Shared, WorkLog
@@ -126,7 +130,32 @@ async def test_what_was_dropped_is_read_into_the_prompt_cache_until_the_model_is
         await begun.wait()
         await asr._run_early(b"What is the capital?", EarlyTranscript())
         await broken_off.wait()
+        # One that was slower than its successor tells nothing of what comes next.
+        await asr._run_early(b"What is", EarlyTranscript(dropped=True, number=-1))
     assert read == ["What is the", "asked: What is the capital?"]
+
+
+@pytest.mark.parametrize(("goes_on", "attempts"), [(True, 1), (False, 2)])
+def test_a_doubtful_early_transcript_waits_for_the_end_of_the_segment(goes_on: bool, attempts: int) -> None:
+    """The full window is asked where the silence did end the segment; where the person went on meanwhile it
+    is not: it would take the processors from what is waited for."""
+    model = MadeWhisper(lambda temperature: (tokens_of("what is the capital of france"), -3.0, 0.1))
+    service = asr_whisper._service_class()(
+        model, WhisperSettings(window="speech", temperatures=(0.0,)), WorkLog()
+    )
+    early = EarlyTranscript()
+
+    class Settled(threading.Event):
+        def wait(self, timeout: float | None = None) -> bool:
+            assert timeout is not None
+            assert len(model.network.temperatures) == 1
+            early.dropped, early.taken = goes_on, not goes_on
+            return True
+
+    early.settled = Settled()
+    text = service._decode(np.zeros(3 * 16_000, dtype=np.int16).tobytes(), early)
+    assert len(model.network.temperatures) == attempts
+    assert bool(text) is not goes_on
 
 
 @pytest.mark.models

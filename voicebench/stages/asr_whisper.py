@@ -121,6 +121,10 @@ def load(settings: WhisperSettings, offline: bool) -> Any:
         ) from error
 
 
+SETTLES_WITHIN_S = 0.2
+"""Behind an early silence a doubtful transcript waits so long at most for the end of the segment."""
+
+
 def _service_class() -> Any:
     """The subclass, made when pipecat may be imported."""
     hush_pipecat()
@@ -173,9 +177,12 @@ def _service_class() -> Any:
                 short = self._on_short_window(samples, early)
                 if short is not None:
                     return short
-                if early is not None and early.dropped:
-                    # Nobody waits for it, and the full window would hold up those that somebody waits for.
-                    return ""
+                if early is not None:
+                    # Half a sentence is often doubtful, and the full window would hold up those that somebody
+                    # waits for: it has time until the silence has ended the segment, or not.
+                    early.settled.wait(SETTLES_WITHIN_S)
+                    if early.dropped:
+                        return ""
             model = self._shared_model
             seconds = samples.size / RATE
             attempts = Attempts(options.temperatures, seconds + options.patience_secs)

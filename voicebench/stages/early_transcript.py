@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import threading
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 
@@ -18,6 +19,10 @@ class EarlyTranscript:
     """Has its segment ended?"""
     announced: bool = False
     """Was the transcript told to the turn detector?"""
+    number: int = 0
+    """Of those that its service began; later ones are higher."""
+    settled: threading.Event = field(default_factory=threading.Event)
+    """Set when it is known whether the silence ends the segment: taken or dropped."""
 
 
 class EarlyTranscription:
@@ -36,6 +41,9 @@ class EarlyTranscription:
     """Called before a transcript is told to the turn detector."""
     _early: EarlyTranscript | None = None
     _early_loop: asyncio.AbstractEventLoop | None = None
+    _early_begun = 0
+    _early_asked = 0
+    """The number of the last one that was told to the turn detector."""
 
     async def transcribe_early(self, audio: bytes, early: EarlyTranscript) -> str:
         """The transcript of `audio`, 16-bit mono with its trailing silence; empty where nothing was said."""
@@ -62,12 +70,14 @@ class EarlyTranscription:
         if early is None:
             return None
         early.taken = True
+        early.settled.set()
         return early.task
 
     def _begin_early(self) -> None:
         self._drop_early()
         service: Any = self
-        early = EarlyTranscript()
+        self._early_begun += 1
+        early = EarlyTranscript(number=self._early_begun)
         audio = bytes(service._audio_buffer) + service._trailing_silence()
         early.task = service.create_task(self._run_early(audio, early), "early-transcript")
         self._early = early
@@ -77,6 +87,7 @@ class EarlyTranscription:
         if early is None:
             return
         early.dropped = True
+        early.settled.set()
         if early.announced:
             from pipecat.frames.frames import EagerEndOfTurnCancelFrame
 
@@ -88,7 +99,9 @@ class EarlyTranscription:
         if not text:
             return text
         if early.dropped:
-            self.on_dropped_text(text)
+            # Where a later one was asked with already, nothing begins with this one any more.
+            if early.number >= self._early_asked:
+                self.on_dropped_text(text)
             return text
         self.on_early_text(text)
         if self.announces and not (early.taken and self._speaks_again()):
@@ -106,6 +119,7 @@ class EarlyTranscription:
         from pipecat.utils.time import time_now_iso8601
 
         early.announced = True
+        self._early_asked = early.number
         service: Any = self
         # The detector looks at `result` when the frame reaches it: dropped by then, it asks nobody.
         await service.push_frame(
