@@ -152,7 +152,7 @@ async def test_a_turn_between_stages_of_other_rates_is_heard_and_played_at_its_s
     assert heard.ending == "answered"
     [stop] = [event.at_ns for event in heard.events if event.kind is Kind.VAD_STOP]
     assert heard.speech_end_ns is not None
-    assert (stop - heard.speech_end_ns) / NS_PER_MS == pytest.approx(config.vad.stop_secs * 1_000, abs=60)
+    assert (stop - heard.speech_end_ns) / NS_PER_MS == pytest.approx(config.vad.stop_secs * 1_000, abs=120)
     [segment] = given
     sounding = np.flatnonzero(np.abs(segment) > 0.1)
     assert (sounding[-1] - sounding[0]) / 16_000 == pytest.approx(0.6, rel=0.01)
